@@ -1,0 +1,53 @@
+/*
+ * addr.h - numeric socket addresses and their texts
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef LEAT_NET_ADDR_H
+#define LEAT_NET_ADDR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <leat/compiler.h>
+#include <leat/error.h>
+#include <leat/str.h>
+
+struct leat_addr {
+    struct sockaddr_storage ss;
+    socklen_t len;
+};
+
+/* Room for the text of any address, NUL included: "[v6%scope]:port". */
+#define LEAT_ADDR_TEXT_MAX 80
+
+/* Parses "127.0.0.1:5672", "[::1]:5671" or, with DEFAULT_PORT other than 0, the same without
+ * the port. LEAT_EUSAGE, with ERR saying what is wrong, for anything else. */
+LEAT_MUST_CHECK enum leat_status leat_addr_parse(struct leat_str text, uint16_t default_port,
+                                                 struct leat_addr *out, struct leat_error *err);
+
+/* Takes over what accept or getsockname wrote; an IPv4 address mapped into IPv6 becomes the
+ * IPv4 address it stands for. */
+void leat_addr_from_sockaddr(const struct sockaddr_storage *ss, struct leat_addr *out);
+
+/* Writes "127.0.0.1:5672" or "[::1]:5672" to BUF and returns BUF. */
+const char *leat_addr_text(const struct leat_addr *addr, char buf[LEAT_ADDR_TEXT_MAX]);
+
+/* Writes the same without brackets and port, as certificates have it, to BUF; returns BUF. */
+const char *leat_addr_host_text(const struct leat_addr *addr, char buf[LEAT_ADDR_TEXT_MAX]);
+
+/* The port of an IPv4 or IPv6 address, otherwise 0. */
+uint16_t leat_addr_port(const struct leat_addr *addr);
+
+/* Whether ADDR is of 127.0.0.0/8 or ::1. */
+bool leat_addr_is_loopback(const struct leat_addr *addr);
+
+/*
+ * Makes a non-blocking socket that listens on ADDR and returns its descriptor in *OUT_FD;
+ * the caller closes it. LEAT_EIO with ERR naming the address: in use, not ours, no right.
+ */
+LEAT_MUST_CHECK enum leat_status leat_addr_listen(const struct leat_addr *addr, int *out_fd,
+                                                  struct leat_error *err);
+
+#endif
