@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/engine.h"
+
+#include <sched.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "proxy/config.h"
+#include "proxy/worker.h"
+#include "tls/ctx.h"
+
+/* Descriptors that are for anything but sessions: logs, loops, listeners. */
+#define SPARE_DESCRIPTORS 64u
+#define DRAIN_POLL_MS 100
+
+struct leat_engine {
+    struct leat_shared shared;
+    struct leat_loop *control;
+    struct leat_timer drain_close, drain_end; /* when the Closes begin, when the rest is cut */
+    struct leat_timer drain_poll;
+    void (*drained)(void *arg);
+    void *drained_arg;
+};
+
+static enum leat_status build_contexts(struct leat_shared *shared, struct leat_error *err)
+{
+    const struct leat_config *config = shared->config;
+    bool client = false;
+
+    for (size_t i = 0; i < config->backends.count; i++)
+        client = client || config->backends.at[i].tls;
+    if (client) {
+        enum leat_status status =
+            leat_tls_ctx_new_client(config->backend_ca, &shared->client_ctx, err);
+        if (status != LEAT_OK)
+            return status;
+    }
+    if (config->cert == NULL)
+        return LEAT_OK;
+    return leat_tls_ctx_new_server(config->cert, config->key, &shared->server_ctx, err);
+}
+
+static enum leat_status listen_all(struct leat_shared *shared, struct leat_error *err)
+{
+    const struct leat_endpoints *listeners = &shared->config->listeners;
+
+    for (size_t i = 0; i < listeners->count; i++) {
+        enum leat_status status =
+            leat_addr_listen(&listeners->at[i].addr, &shared->listener_fds[i], err);
+        if (status != LEAT_OK)
+            return status;
+        shared->listener_count++;
+    }
+    return LEAT_OK;
+}
+
+/* Raises the limit of open files as far as it goes, and derives how many sessions fit: two
+ * descriptors each, and one for every connection that has not got that far. */
+static uint64_t sessions_that_fit(const struct leat_config *config)
+{
+    struct rlimit files = {.rlim_cur = 1024, .rlim_max = 1024};
+    uint64_t handshakes = config->limit_handshakes, fit;
+
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    if (files.rlim_cur < files.rlim_max) {
+        struct rlimit most = {.rlim_cur = files.rlim_max, .rlim_max = files.rlim_max};
+        if (setrlimit(RLIMIT_NOFILE, &most) == 0)
+            files = most;
+    }
+    if (handshakes > files.rlim_cur / 4)
+        handshakes = files.rlim_cur / 4;
+    fit = (files.rlim_cur > SPARE_DESCRIPTORS + handshakes + 2)
+              ? (files.rlim_cur - SPARE_DESCRIPTORS - handshakes) / 2
+              : 1;
+    return (config->limit_sessions != 0 && config->limit_sessions < fit) ? config->limit_sessions
+                                                                         : fit;
+}
+
+static unsigned workers_wanted(const struct leat_config *config)
+{
+    cpu_set_t cores;
+
+    if (config->workers != 0)
+        return (unsigned)config->workers;
+    if (sched_getaffinity(0, sizeof(cores), &cores) != 0)
+        return 1;
+    return (unsigned)CPU_COUNT(&cores);
+}
+
+static enum leat_status make_workers(struct leat_shared *shared, struct leat_error *err)
+{
+    unsigned wanted = workers_wanted(shared->config);
+
+    shared->workers = leat_mem_zalloc_flex(0, wanted, sizeof(shared->workers[0]));
+    if (shared->workers == NULL)
+        return leat_error_set(err, LEAT_ENOMEM, 0, "out of memory");
+    for (unsigned i = 0; i < wanted; i++) {
+        shared->worker_count++;
+        enum leat_status status = leat_worker_init(&shared->workers[i], shared, err);
+        if (status != LEAT_OK)
+            return status;
+    }
+    return LEAT_OK;
+}
+
+static void on_drain_close(void *arg);
+static void on_drain_end(void *arg);
+static void on_drain_poll(void *arg);
+
+enum leat_status leat_engine_new(const struct leat_config *config, const struct leat_log *log,
+                                 struct leat_loop *control, struct leat_engine **out,
+                                 struct leat_error *err)
+{
+    struct leat_engine *engine = leat_mem_zalloc(sizeof(*engine));
+    enum leat_status status;
+
+    if (engine == NULL)
+        return leat_error_set(err, LEAT_ENOMEM, 0, "out of memory");
+    engine->control = control;
+    leat_timer_init(&engine->drain_close, on_drain_close, engine);
+    leat_timer_init(&engine->drain_end, on_drain_end, engine);
+    leat_timer_init(&engine->drain_poll, on_drain_poll, engine);
+    engine->shared.config = config;
+    engine->shared.log = log;
+    engine->shared.tracing = config->trace;
+    engine->shared.next_id = 1;
+    engine->shared.account.limit = config->limit_queue_bytes;
+    engine->shared.sessions_max = sessions_that_fit(config);
+    status = build_contexts(&engine->shared, err);
+    if (status == LEAT_OK)
+        status = leat_farm_new(&config->backends, &engine->shared.farm);
+    if (status == LEAT_OK)
+        status = listen_all(&engine->shared, err);
+    if (status == LEAT_OK)
+        status = make_workers(&engine->shared, err);
+    if (status != LEAT_OK) {
+        leat_engine_free(engine);
+        return status;
+    }
+    *out = engine;
+    return LEAT_OK;
+}
+
+static void log_listeners(const struct leat_shared *shared)
+{
+    for (size_t i = 0; i < shared->listener_count; i++) {
+        struct leat_addr addr = shared->config->listeners.at[i].addr;
+        char text[LEAT_ADDR_TEXT_MAX];
+
+        addr.len = sizeof(addr.ss);
+        (void)getsockname(shared->listener_fds[i], (struct sockaddr *)&addr.ss, &addr.len);
+        leat_log_line(shared->log, LEAT_LOG_INFO, "listening on=%s://%s",
+                      shared->config->listeners.at[i].tls ? "amqps" : "amqp",
+                      leat_addr_text(&addr, text));
+    }
+}
+
+enum leat_status leat_engine_start(struct leat_engine *engine, struct leat_error *err)
+{
+    struct leat_shared *shared = &engine->shared;
+
+    for (unsigned i = 0; i < shared->worker_count; i++) {
+        enum leat_status status = leat_worker_start(&shared->workers[i], err);
+        if (status != LEAT_OK)
+            return status;
+    }
+    leat_log_line(shared->log, LEAT_LOG_INFO, "started version=%s workers=%u sessions_max=%llu",
+                  LEAT_VERSION, shared->worker_count, (unsigned long long)shared->sessions_max);
+    log_listeners(shared);
+    return LEAT_OK;
+}
+
+/* Sums of all workers. */
+struct totals {
+    struct leat_loop_counters loop;
+    struct leat_worker_counters worker;
+};
+
+#define ADD(sum, from, name) ((sum).name += (from).name)
+
+static void add_worker(struct totals *totals, const struct leat_worker *worker)
+{
+    const struct leat_loop_counters *loop = leat_loop_counters(worker->loop);
+
+    ADD(totals->loop, *loop, wakeups);
+    ADD(totals->loop, *loop, polls);
+    ADD(totals->loop, *loop, recvs);
+    ADD(totals->loop, *loop, sends);
+    ADD(totals->loop, *loop, accepts);
+    ADD(totals->loop, *loop, connects);
+    ADD(totals->worker, worker->count, load);
+    ADD(totals->worker, worker->count, accepted);
+    ADD(totals->worker, worker->count, opened);
+    ADD(totals->worker, worker->count, closed);
+    ADD(totals->worker, worker->count, refused);
+    ADD(totals->worker, worker->count, failed);
+    ADD(totals->worker, worker->count, silent);
+    ADD(totals->worker, worker->count, turned_away);
+    ADD(totals->worker, worker->count, bytes_in);
+    ADD(totals->worker, worker->count, bytes_out);
+    ADD(totals->worker, worker->count, frames_in);
+    ADD(totals->worker, worker->count, frames_out);
+    ADD(totals->worker, worker->count, heartbeats_sent);
+    ADD(totals->worker, worker->count, heartbeats_received);
+}
+
+static uint64_t load_of_all(const struct leat_shared *shared)
+{
+    uint64_t load = 0;
+
+    for (unsigned i = 0; i < shared->worker_count; i++)
+        load += shared->workers[i].count.load;
+    return load;
+}
+
+void leat_engine_log_status(const struct leat_engine *engine)
+{
+    const struct leat_shared *shared = &engine->shared;
+    struct totals t;
+
+    memset(&t, 0, sizeof(t));
+    for (unsigned i = 0; i < shared->worker_count; i++)
+        add_worker(&t, &shared->workers[i]);
+    leat_log_line(
+        shared->log, LEAT_LOG_INFO,
+        "status connections=%llu sessions=%llu handshakes=%llu accepted=%llu opened=%llu "
+        "closed=%llu refused=%llu failed=%llu silent=%llu turned_away=%llu bytes_in=%llu "
+        "bytes_out=%llu frames_in=%llu frames_out=%llu heartbeats_sent=%llu "
+        "heartbeats_received=%llu queued=%zu wakeups=%llu polls=%llu recvs=%llu sends=%llu "
+        "accepts=%llu connects=%llu",
+        (unsigned long long)t.worker.load, (unsigned long long)(t.worker.opened - t.worker.closed),
+        (unsigned long long)shared->handshakes, (unsigned long long)t.worker.accepted,
+        (unsigned long long)t.worker.opened, (unsigned long long)t.worker.closed,
+        (unsigned long long)t.worker.refused, (unsigned long long)t.worker.failed,
+        (unsigned long long)t.worker.silent, (unsigned long long)t.worker.turned_away,
+        (unsigned long long)t.worker.bytes_in, (unsigned long long)t.worker.bytes_out,
+        (unsigned long long)t.worker.frames_in, (unsigned long long)t.worker.frames_out,
+        (unsigned long long)t.worker.heartbeats_sent,
+        (unsigned long long)t.worker.heartbeats_received, (size_t)shared->account.held,
+        (unsigned long long)t.loop.wakeups, (unsigned long long)t.loop.polls,
+        (unsigned long long)t.loop.recvs, (unsigned long long)t.loop.sends,
+        (unsigned long long)t.loop.accepts, (unsigned long long)t.loop.connects);
+}
+
+/* Draining. */
+
+static void stop_drain_timers(struct leat_engine *engine)
+{
+    leat_timer_stop(engine->control, &engine->drain_close);
+    leat_timer_stop(engine->control, &engine->drain_end);
+    leat_timer_stop(engine->control, &engine->drain_poll);
+}
+
+static void finish_drain(struct leat_engine *engine)
+{
+    stop_drain_timers(engine);
+    engine->drained(engine->drained_arg);
+}
+
+static void on_drain_poll(void *arg)
+{
+    struct leat_engine *engine = arg;
+
+    if (load_of_all(&engine->shared) == 0) {
+        leat_log_line(engine->shared.log, LEAT_LOG_INFO, "drained: no session is left");
+        finish_drain(engine);
+        return;
+    }
+    leat_timer_start(engine->control, &engine->drain_poll, DRAIN_POLL_MS);
+}
+
+static void on_drain_close(void *arg)
+{
+    struct leat_engine *engine = arg;
+    const struct leat_config *config = engine->shared.config;
+
+    for (unsigned i = 0; i < engine->shared.worker_count; i++)
+        leat_worker_drain(&engine->shared.workers[i],
+                          config->drain_close_until_ms - config->drain_close_after_ms);
+}
+
+static void on_drain_end(void *arg)
+{
+    struct leat_engine *engine = arg;
+
+    leat_log_line(engine->shared.log, LEAT_LOG_WARN,
+                  "draining took too long (drain.end): connections=%llu are cut",
+                  (unsigned long long)load_of_all(&engine->shared));
+    finish_drain(engine);
+}
+
+void leat_engine_drain(struct leat_engine *engine, void (*done)(void *arg), void *arg)
+{
+    engine->drained = done;
+    engine->drained_arg = arg;
+    for (unsigned i = 0; i < engine->shared.worker_count; i++)
+        leat_worker_close_listeners(&engine->shared.workers[i]);
+    leat_log_line(engine->shared.log, LEAT_LOG_INFO,
+                  "draining: no new connections; connections=%llu may end by themselves for "
+                  "%llu s",
+                  (unsigned long long)load_of_all(&engine->shared),
+                  (unsigned long long)(engine->shared.config->drain_close_after_ms / 1000));
+    leat_timer_start(engine->control, &engine->drain_close,
+                     engine->shared.config->drain_close_after_ms);
+    leat_timer_start(engine->control, &engine->drain_end, engine->shared.config->drain_end_ms);
+    leat_timer_start(engine->control, &engine->drain_poll, 0);
+}
+
+void leat_engine_free(struct leat_engine *engine)
+{
+    struct leat_shared *shared;
+
+    if (engine == NULL)
+        return;
+    shared = &engine->shared;
+    stop_drain_timers(engine);
+    for (unsigned i = 0; i < shared->worker_count; i++)
+        leat_worker_fini(&shared->workers[i]);
+    leat_mem_free(shared->workers);
+    for (size_t i = 0; i < shared->listener_count; i++)
+        (void)close(shared->listener_fds[i]);
+    leat_farm_free(shared->farm);
+    leat_tls_ctx_unref(shared->server_ctx);
+    leat_tls_ctx_unref(shared->client_ctx);
+    leat_mem_free(engine);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/leg.h"
+
+#include <stdio.h>
+
+#include "buf/writer.h"
+#include "proxy/session.h"
+
+#define READ_SIZE_INITIAL (64u * 1024u)
+
+static struct leat_loop *loop_of(const struct leat_leg *leg)
+{
+    return leg->session->worker->loop;
+}
+
+static uint64_t now(const struct leat_leg *leg)
+{
+    return leat_loop_now_ms(loop_of(leg));
+}
+
+struct leat_leg *leat_leg_other(struct leat_leg *leg)
+{
+    struct leat_session *session = leg->session;
+
+    return (leg == &session->client) ? &session->broker : &session->client;
+}
+
+const char *leat_leg_end_reason(const struct leat_leg *leg, enum leat_status status)
+{
+    const char *text = leat_stream_error(leg->stream)->text;
+
+    if (*text != '\0')
+        return text;
+    if (status == LEAT_ETRUNCATED)
+        return "it dropped the connection, without TLS close_notify";
+    return "it dropped the connection";
+}
+
+bool leat_leg_write(struct leat_leg *leg, const struct iovec *iov, int count)
+{
+    if (leg->stream == NULL || count == 0)
+        return true;
+    leg->sent_at = now(leg);
+    return leat_stream_write(leg->stream, iov, count) == LEAT_OK;
+}
+
+bool leat_leg_write_own(struct leat_leg *leg, const struct leat_writer *frames)
+{
+    if (frames->len == 0)
+        return true;
+    if (leg->session->trace)
+        leat_session_log_own_frames(leg->session, leg, frames->buf, frames->len);
+    return leat_leg_write(leg, &(struct iovec){.iov_base = frames->buf, .iov_len = frames->len}, 1);
+}
+
+void leat_leg_received(struct leat_leg *leg)
+{
+    leg->received_at = now(leg);
+}
+
+void leat_leg_pause(struct leat_leg *leg)
+{
+    if (leg->stream != NULL)
+        leat_stream_pause(leg->stream);
+}
+
+void leat_leg_resume(struct leat_leg *leg)
+{
+    if (leg->stream == NULL || !leat_stream_is_paused(leg->stream))
+        return;
+    leg->received_at = now(leg);
+    leat_stream_resume(leg->stream);
+}
+
+bool leat_leg_may_insert(struct leat_leg *leg)
+{
+    /* Before the session is open all frames are leat's own. */
+    return !leg->session->was_open ||
+           leat_amqp_relay_is_between_frames(&leat_leg_other(leg)->relay);
+}
+
+/* A heartbeat is pointless behind bytes that wait. */
+static bool may_send(struct leat_leg *leg)
+{
+    return leat_stream_queued(leg->stream) == 0 && leat_leg_may_insert(leg);
+}
+
+static bool send_heartbeat(struct leat_leg *leg)
+{
+    uint8_t frame[LEAT_AMQP_FRAME_OVERHEAD];
+    struct leat_writer out;
+
+    leat_writer_init(&out, frame, sizeof(frame));
+    leat_amqp_write_heartbeat(&out);
+    leg->session->worker->count.heartbeats_sent++;
+    return leat_leg_write_own(leg, &out);
+}
+
+/* Sleeps until the first moment at which there may be something to do. Traffic in between
+ * moves that moment, but not the timer: it finds out when it fires. */
+static void sleep_until_due(struct leat_leg *leg)
+{
+    uint64_t half = leg->heartbeat_ms / 2, at = leg->sent_at + half;
+
+    if (!leat_stream_is_paused(leg->stream) && leg->received_at + 2 * leg->heartbeat_ms < at)
+        at = leg->received_at + 2 * leg->heartbeat_ms;
+    /* What is due but may not be sent now is tried again after half an interval. */
+    uint64_t wait = (at > now(leg)) ? at - now(leg) : half;
+    leat_timer_start(loop_of(leg), &leg->heartbeat, wait);
+}
+
+static void on_heartbeat(void *arg)
+{
+    struct leat_leg *leg = arg;
+    uint64_t time = now(leg);
+
+    if (!leat_stream_is_paused(leg->stream) && time >= leg->received_at + 2 * leg->heartbeat_ms) {
+        char reason[80];
+        (void)snprintf(reason, sizeof(reason), "nothing came for %llu s, twice its heartbeat",
+                       (unsigned long long)(2 * leg->heartbeat_ms / 1000));
+        leat_session_leg_lost(leg->session, leg, reason);
+        return;
+    }
+    if (time >= leg->sent_at + leg->heartbeat_ms / 2 && may_send(leg) && !send_heartbeat(leg)) {
+        leat_session_leg_lost(leg->session, leg, "out of memory");
+        return;
+    }
+    sleep_until_due(leg);
+}
+
+void leat_leg_init(struct leat_leg *leg, struct leat_session *session)
+{
+    *leg = (struct leat_leg){.session = session, .read_size = READ_SIZE_INITIAL};
+    leat_timer_init(&leg->heartbeat, on_heartbeat, leg);
+    leat_amqp_relay_init(&leg->relay, 0, 0);
+}
+
+void leat_leg_start_heartbeat(struct leat_leg *leg, uint64_t interval_ms)
+{
+    leg->heartbeat_ms = interval_ms;
+    leg->received_at = now(leg);
+    leg->sent_at = now(leg);
+    if (interval_ms != 0)
+        sleep_until_due(leg);
+}
+
+static void stop_heartbeat(struct leat_leg *leg)
+{
+    leg->heartbeat_ms = 0;
+    leat_timer_stop(loop_of(leg), &leg->heartbeat);
+}
+
+void leat_leg_finish(struct leat_leg *leg)
+{
+    const struct leat_config *config = leg->session->worker->shared->config;
+
+    stop_heartbeat(leg);
+    if (leg->stream != NULL)
+        leat_stream_finish(leg->stream, config->timeout_flush_ms, config->timeout_linger_ms);
+}
+
+void leat_leg_close(struct leat_leg *leg)
+{
+    stop_heartbeat(leg);
+    if (leg->stream != NULL)
+        leat_stream_close(leg->stream);
+}

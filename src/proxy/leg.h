@@ -1,0 +1,74 @@
+/*
+ * leg.h - one side of a session: its stream, its heartbeats, and the relay of what it sends
+ *
+ * Heartbeats (AMQP 0-9-1 4.2.7) are each leg's own: something is sent when nothing was for
+ * half the interval; the leg is dead after two intervals without a byte while it was read.
+ *
+ * Ownership: embedded in the session.
+ * Threads: the worker's.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef LEAT_PROXY_LEG_H
+#define LEAT_PROXY_LEG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include <leat/compiler.h>
+
+#include "amqp/relay.h"
+#include "loop/loop.h"
+#include "net/stream.h"
+
+struct leat_session;
+struct leat_writer;
+
+struct leat_leg {
+    struct leat_session *session;
+    struct leat_stream *stream;   /* NULL once closed, and before there is one */
+    bool is_opened;               /* the stream can be read and written */
+    struct leat_amqp_relay relay; /* of what comes from this leg */
+    uint64_t bytes;               /* that came from it since the session is open */
+    size_t read_size;
+    uint64_t heartbeat_ms; /* 0: off */
+    uint64_t received_at, sent_at;
+    struct leat_timer heartbeat;
+};
+
+void leat_leg_init(struct leat_leg *leg, struct leat_session *session);
+
+/* Sends the parts of IOV. False if that broke for want of memory; the session is then to be
+ * ended. A stream that is gone takes everything. */
+LEAT_MUST_CHECK bool leat_leg_write(struct leat_leg *leg, const struct iovec *iov, int count);
+
+/* Likewise, with whole frames of leat's own (or the protocol header), which are traced. */
+LEAT_MUST_CHECK bool leat_leg_write_own(struct leat_leg *leg, const struct leat_writer *frames);
+
+/* Whether a frame of leat's own may be sent to LEG now: between two frames of the other side's. */
+bool leat_leg_may_insert(struct leat_leg *leg);
+
+/* Notes that bytes came. */
+void leat_leg_received(struct leat_leg *leg);
+
+/* Stops and restarts reading; silence while stopped is not the peer's. */
+void leat_leg_pause(struct leat_leg *leg);
+void leat_leg_resume(struct leat_leg *leg);
+
+/* Begins heartbeats at INTERVAL_MS, 0 for none. */
+void leat_leg_start_heartbeat(struct leat_leg *leg, uint64_t interval_ms);
+
+/* Ends the stream: queued bytes first. Heartbeats stop. */
+void leat_leg_finish(struct leat_leg *leg);
+
+/* Closes the stream at once. Heartbeats stop. */
+void leat_leg_close(struct leat_leg *leg);
+
+/* Why LEG's stream, whose last read gave STATUS, has come to its end. */
+const char *leat_leg_end_reason(const struct leat_leg *leg, enum leat_status status);
+
+/* The other leg of the same session. */
+struct leat_leg *leat_leg_other(struct leat_leg *leg);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/session.h"
+
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "tls/stream.h"
+
+void leat_session_set_state(struct leat_session *session, enum leat_session_state state)
+{
+    static const char *const names[] = {"tls", "handshake", "search", "open", "closing", "ending"};
+    /* Forward only, and any state may be followed by the last. */
+    bool allowed = state > session->state;
+
+    leat_log_line(session->worker->shared->log, LEAT_LOG_DEBUG, "session=%llu state=%s was=%s",
+                  (unsigned long long)session->id, names[state], names[session->state]);
+    LEAT_ASSERT(allowed);
+    session->state = state;
+}
+
+void leat_session_set_deadline(struct leat_session *session, uint64_t after_ms)
+{
+    leat_timer_start(session->worker->loop, &session->deadline, after_ms);
+}
+
+static void on_deadline(void *arg)
+{
+    struct leat_session *session = arg;
+    const struct leat_session_end end = {.by = LEAT_BY_CLIENT};
+
+    switch (session->state) {
+    case LEAT_SESSION_TLS:
+        leat_session_end(session, &end, "no TLS handshake in time (timeouts.tls)");
+        break;
+    case LEAT_SESSION_HANDSHAKE:
+        leat_session_end(session, &end, "the client did not send %s in time (timeouts.handshake)",
+                         leat_amqp_server_awaits(&session->handshake->server));
+        break;
+    case LEAT_SESSION_SEARCH:
+        if (session->broker.is_opened)
+            leat_session_search_failed(session, "it did not send %s in time (timeouts.handshake)",
+                                       leat_amqp_client_awaits(&session->handshake->client));
+        else
+            leat_session_search_failed(session,
+                                       "no connection in time (timeouts.connect, timeouts.tls)");
+        break;
+    case LEAT_SESSION_CLOSING:
+        leat_session_close_unanswered(session, "the Close was not answered in time "
+                                               "(timeouts.close)");
+        break;
+    case LEAT_SESSION_OPEN:
+    case LEAT_SESSION_ENDING:
+        break;
+    }
+}
+
+/* Events of the client's stream. */
+
+static void client_opened(struct leat_stream *stream, void *arg)
+{
+    struct leat_session *session = arg;
+
+    (void)stream;
+    session->client.is_opened = true;
+    leat_session_accept_opened(session);
+}
+
+static void client_readable(struct leat_stream *stream, void *arg)
+{
+    struct leat_session *session = arg;
+
+    (void)stream;
+    switch (session->state) {
+    case LEAT_SESSION_HANDSHAKE:
+        leat_session_accept_readable(session);
+        break;
+    case LEAT_SESSION_OPEN:
+    case LEAT_SESSION_CLOSING:
+        leat_session_relay_readable(session, &session->client);
+        break;
+    case LEAT_SESSION_TLS:
+    case LEAT_SESSION_SEARCH:
+    case LEAT_SESSION_ENDING:
+        break;
+    }
+}
+
+static void client_drained(struct leat_stream *stream, void *arg)
+{
+    struct leat_session *session = arg;
+
+    (void)stream;
+    if (session->state == LEAT_SESSION_OPEN || session->state == LEAT_SESSION_CLOSING)
+        leat_leg_resume(&session->broker);
+}
+
+static void client_hup(struct leat_stream *stream, void *arg)
+{
+    struct leat_session *session = arg;
+
+    (void)stream;
+    /* Later than SEARCH what lies before the end is still to be carried to the broker. */
+    if (session->state == LEAT_SESSION_SEARCH)
+        leat_session_leg_lost(session, &session->client, "it left while a backend was sought");
+}
+
+static void client_failed(struct leat_stream *stream, void *arg)
+{
+    struct leat_session *session = arg;
+
+    leat_session_leg_lost(session, &session->client, leat_stream_error(stream)->text);
+}
+
+static void free_when_both_closed(struct leat_session *session)
+{
+    if (session->client.stream == NULL && session->broker.stream == NULL)
+        leat_session_free(session);
+}
+
+static void client_closed(struct leat_stream *stream, void *arg)
+{
+    struct leat_session *session = arg;
+
+    (void)stream;
+    session->client.stream = NULL;
+    free_when_both_closed(session);
+}
+
+static const struct leat_stream_events client_events = {
+    .opened = client_opened,
+    .readable = client_readable,
+    .drained = client_drained,
+    .hup = client_hup,
+    .failed = client_failed,
+    .closed = client_closed,
+};
+
+static struct leat_session *new_session(struct leat_worker *worker,
+                                        const struct leat_endpoint *listener,
+                                        const struct leat_addr *peer)
+{
+    struct leat_shared *shared = worker->shared;
+    struct leat_session *session = leat_mem_zalloc(sizeof(*session));
+
+    if (session == NULL)
+        return NULL;
+    session->handshake = leat_mem_zalloc(sizeof(*session->handshake));
+    if (session->handshake == NULL) {
+        leat_mem_free(session);
+        return NULL;
+    }
+    leat_timer_init(&session->handshake->search_deadline, NULL, NULL);
+    session->worker = worker;
+    session->id = shared->next_id++;
+    session->state = listener->tls ? LEAT_SESSION_TLS : LEAT_SESSION_HANDSHAKE;
+    session->trace = shared->tracing;
+    session->peer = *peer;
+    session->listener = listener;
+    session->began_at = leat_loop_now_ms(worker->loop);
+    leat_leg_init(&session->client, session);
+    leat_leg_init(&session->broker, session);
+    leat_timer_init(&session->deadline, on_deadline, session);
+    leat_list_append(&worker->sessions, &session->link);
+    return session;
+}
+
+void leat_session_start(struct leat_worker *worker, int fd, const struct leat_endpoint *listener,
+                        const struct leat_addr *peer)
+{
+    struct leat_shared *shared = worker->shared;
+    struct leat_session *session = new_session(worker, listener, peer);
+    enum leat_status status;
+
+    if (session == NULL) {
+        (void)close(fd);
+        worker->count.load--;
+        worker->count.failed++;
+        shared->handshakes--;
+        return;
+    }
+    struct leat_stream_user user = {
+        .events = &client_events, .arg = session, .account = &shared->account};
+    if (listener->tls)
+        status = leat_tls_stream_accept(worker->loop, fd, shared->server_ctx, &user,
+                                        &session->client.stream);
+    else
+        status = leat_stream_accept(worker->loop, fd, &user, &session->client.stream);
+    if (status != LEAT_OK) {
+        leat_session_end(session, &(struct leat_session_end){.by = LEAT_BY_LEAT}, "out of memory");
+        return;
+    }
+    leat_session_set_deadline(session, listener->tls ? shared->config->timeout_tls_ms
+                                                     : shared->config->timeout_handshake_ms);
+}
+
+void leat_session_handshake_free(struct leat_session_handshake *handshake, struct leat_loop *loop)
+{
+    if (handshake == NULL)
+        return;
+    leat_timer_stop(loop, &handshake->search_deadline);
+    leat_amqp_server_fini(&handshake->server);
+    leat_amqp_client_fini(&handshake->client);
+    leat_mem_free_secret(handshake, sizeof(*handshake));
+}
+
+void leat_session_free(struct leat_session *session)
+{
+    leat_timer_stop(session->worker->loop, &session->deadline);
+    leat_list_remove(&session->link);
+    session->worker->count.load--;
+    if (session->is_counted)
+        session->worker->shared->sessions--;
+    leat_amqp_login_fini(&session->login);
+    leat_mem_free(session);
+}
+
+void leat_session_cut(struct leat_session *session)
+{
+    if (session->state != LEAT_SESSION_ENDING)
+        leat_session_end(session, &(struct leat_session_end){.by = LEAT_BY_LEAT},
+                         "leat has stopped");
+    leat_leg_close(&session->client);
+    leat_leg_close(&session->broker);
+}

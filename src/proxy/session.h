@@ -1,0 +1,190 @@
+/*
+ * session.h - one client's connection and the broker's that serves it
+ *
+ *   TLS -> HANDSHAKE -> SEARCH -> OPEN -> CLOSING -> ENDING
+ *
+ * Any state may go to ENDING. TLS is left out on a plain listener.
+ *   TLS        the client's TLS handshake
+ *   HANDSHAKE  leat plays the broker, until the client's Open
+ *   SEARCH     limits and access are judged, then backends are tried: connect, TLS, AMQP
+ *              handshake; the client is not read, but gets heartbeats
+ *   OPEN       frames are relayed
+ *   CLOSING    a Close was passed on; its Close-Ok is awaited
+ *   ENDING     the end is logged; queued bytes are sent, then both streams close
+ *
+ * Files: session.c (life and events), session_accept.c (the client's handshake),
+ * session_search.c (the broker's), session_relay.c, session_end.c (every way to end), leg.c
+ * (one side: writing, heartbeats), session_log.c.
+ *
+ * Ownership: a session belongs to its worker and frees itself when both streams are closed.
+ * Threads: its worker's.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef LEAT_PROXY_SESSION_H
+#define LEAT_PROXY_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <leat/compiler.h>
+
+#include "amqp/client.h"
+#include "amqp/relay.h"
+#include "amqp/server.h"
+#include "net/stream.h"
+#include "proxy/farm.h"
+#include "proxy/leg.h"
+#include "proxy/worker.h"
+
+enum leat_session_state {
+    LEAT_SESSION_TLS,
+    LEAT_SESSION_HANDSHAKE,
+    LEAT_SESSION_SEARCH,
+    LEAT_SESSION_OPEN,
+    LEAT_SESSION_CLOSING,
+    LEAT_SESSION_ENDING,
+};
+
+/* Who ended a session. */
+enum leat_session_by { LEAT_BY_CLIENT, LEAT_BY_BROKER, LEAT_BY_LEAT };
+
+/* What is needed only until the session is open. */
+struct leat_session_handshake {
+    struct leat_amqp_server_config server_config;
+    struct leat_amqp_server server;
+    struct leat_amqp_client_config client_config;
+    struct leat_amqp_client client;
+    struct leat_farm_search search;
+    struct leat_timer search_deadline;
+    bool login_sent;                   /* to the present backend */
+    char peer[LEAT_ADDR_TEXT_MAX + 8]; /* what the broker is told of the client */
+    size_t early_len;
+    uint8_t early[4096]; /* what the client sent right behind Open */
+};
+
+struct leat_session {
+    struct leat_worker *worker;
+    struct leat_list link;
+    uint64_t id;
+    enum leat_session_state state;
+    bool was_open;
+    bool trace;
+    bool is_counted;                 /* against limits.sessions */
+    enum leat_session_by closing_by; /* in CLOSING: whose Close it was */
+    bool client_answered;   /* likewise, of a Close of leat's: the broker's turn has come */
+    bool closed_with_200;   /* likewise: whether it was an ordinary one */
+    char close_reason[120]; /* likewise: code and text, for the log */
+    struct leat_addr peer;
+    const struct leat_endpoint *listener;
+    struct leat_leg client, broker;
+    struct leat_backend *backend;
+    struct leat_amqp_login login; /* user and vhost; the secret only until the session is open */
+    struct leat_session_handshake *handshake; /* NULL once open */
+    struct leat_timer deadline;               /* of the present step */
+    uint64_t began_at;
+};
+
+/* How a session ends. */
+struct leat_session_end {
+    enum leat_session_by by;
+    bool orderly;         /* as the protocol wants it, or silent: nothing to warn of */
+    uint16_t code;        /* of the Close that the client gets; 0: none */
+    struct leat_str text; /* likewise */
+};
+
+/* session.c */
+
+/* Takes over FD, accepted on LISTENER from PEER; `load` and `handshakes` have been raised for
+ * it. If memory is short the connection is closed, no more. */
+void leat_session_start(struct leat_worker *worker, int fd, const struct leat_endpoint *listener,
+                        const struct leat_addr *peer);
+
+/* The only setter of the state; checks the transition. */
+void leat_session_set_state(struct leat_session *session, enum leat_session_state state);
+
+/* Gives the present step AFTER_MS to finish. */
+void leat_session_set_deadline(struct leat_session *session, uint64_t after_ms);
+
+/* What becomes of the session when both streams are gone. */
+void leat_session_free(struct leat_session *session);
+
+/* Frees what only the handshakes needed, credentials overwritten. NULL is a no-op. */
+void leat_session_handshake_free(struct leat_session_handshake *handshake, struct leat_loop *loop);
+
+/* Ends the session at once, whatever is under way; for the end of the process. */
+void leat_session_cut(struct leat_session *session);
+
+/* session_accept.c: the client's handshake */
+void leat_session_accept_opened(struct leat_session *session);
+void leat_session_accept_readable(struct leat_session *session);
+
+/* session_search.c: the broker's */
+void leat_session_search_begin(struct leat_session *session);
+void leat_session_search_connected(struct leat_session *session);
+void leat_session_search_opened(struct leat_session *session);
+void leat_session_search_readable(struct leat_session *session);
+void leat_session_search_next(struct leat_session *session);
+
+/* The present backend failed for the reason given: it is noted, and the next one is tried. */
+void leat_session_search_failed(struct leat_session *session, const char *format, ...)
+    LEAT_PRINTF(2, 3);
+
+/* session_relay.c */
+
+/* Reads from LEG and passes on what came. */
+void leat_session_relay_readable(struct leat_session *session, struct leat_leg *leg);
+
+/* Passes LEN bytes of DATA, read from LEG, on. */
+void leat_session_relay(struct leat_session *session, struct leat_leg *leg, const uint8_t *data,
+                        size_t len);
+
+/* session_end.c */
+void leat_session_end(struct leat_session *session, const struct leat_session_end *end,
+                      const char *format, ...) LEAT_PRINTF(3, 4);
+
+/* The peer of LEG is lost, for the reason given: the other side is told as it can be. */
+void leat_session_leg_lost(struct leat_session *session, struct leat_leg *leg, const char *reason);
+
+/* A Close, or Close-Ok, came from FROM (in FROM->relay). True if it is to be passed on. */
+bool leat_session_got_close(struct leat_session *session, struct leat_leg *from);
+bool leat_session_got_close_ok(struct leat_session *session, struct leat_leg *from);
+
+/* The Close-Ok that came from FROM has been passed on: if it answers, the session ends. */
+void leat_session_passed_close_ok(struct leat_session *session, const struct leat_leg *from);
+
+/* The Close that is under way will not be answered, and WHY. */
+void leat_session_close_unanswered(struct leat_session *session, const char *why);
+
+/*
+ * Begins to end the session for a shutdown: an open one gets Close 320, what its client sends
+ * before Close-Ok still goes to the broker, which then gets Close too. False if a frame to
+ * the client is only half sent: to be tried again.
+ */
+bool leat_session_drain(struct leat_session *session);
+
+/* session_log.c */
+
+/* Logs that the session is open. */
+void leat_session_log_opened(const struct leat_session *session);
+
+/* Logs the end, once. */
+void leat_session_log_end(const struct leat_session *session, const struct leat_session_end *end,
+                          const char *reason);
+
+/*
+ * The trace (--trace), a line a frame: of the relay, where one begins at FROM; of the LEN bytes
+ * of frames at DATA that leat itself sends to TO; of the LEN bytes that FROM sends to leat
+ * before the session is open.
+ */
+void leat_session_log_frame(const struct leat_session *session, const struct leat_leg *from);
+void leat_session_log_own_frames(const struct leat_session *session, const struct leat_leg *to,
+                                 const uint8_t *data, size_t len);
+void leat_session_log_handshake(struct leat_session *session, struct leat_leg *from,
+                                const uint8_t *data, size_t len);
+
+/* Logs what a turn of the stream did (level trace). */
+void leat_session_log_turn(const struct leat_session *session, const struct leat_leg *from,
+                           size_t sent);
+
+#endif

@@ -1,0 +1,115 @@
+/* The client's handshake: leat plays the broker. SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "buf/writer.h"
+#include "proxy/session.h"
+
+void leat_session_accept_opened(struct leat_session *session)
+{
+    const struct leat_shared *shared = session->worker->shared;
+    const struct leat_config *config = shared->config;
+    struct leat_session_handshake *handshake = session->handshake;
+
+    if (session->state == LEAT_SESSION_TLS)
+        leat_session_set_state(session, LEAT_SESSION_HANDSHAKE);
+    handshake->server_config = (struct leat_amqp_server_config){
+        .product = "leat",
+        .version = LEAT_VERSION,
+        .tune = {.channel_max = (uint16_t)config->channel_max,
+                 .frame_max = (uint32_t)config->frame_max,
+                 .heartbeat_s = (uint16_t)(config->heartbeat_ms / 1000)},
+        .initial_frame_max = (uint32_t)config->limit_initial_frame_bytes,
+        .max_frames = (unsigned)config->limit_initial_frames,
+    };
+    leat_farm_limit(shared->farm, &handshake->server_config.tune);
+    leat_amqp_server_init(&handshake->server, &handshake->server_config);
+    leat_session_set_deadline(session, config->timeout_handshake_ms);
+}
+
+/* Keeps what the client sent behind its Open until the session is open. */
+static void keep_early(struct leat_session *session, const uint8_t *data, size_t len)
+{
+    struct leat_session_handshake *handshake = session->handshake;
+
+    memcpy(handshake->early, data, len);
+    handshake->early_len = len;
+}
+
+/* The client has said all that leat needs to find its broker. */
+static void asked_to_open(struct leat_session *session)
+{
+    struct leat_session_handshake *handshake = session->handshake;
+
+    session->login = handshake->server.login;
+    memset(&handshake->server.login, 0, sizeof(handshake->server.login));
+    leat_leg_pause(&session->client);
+    leat_leg_start_heartbeat(&session->client, (uint64_t)session->login.tune.heartbeat_s * 1000);
+    leat_session_search_begin(session);
+}
+
+/* Acts on what the server's part says. True if it is to be fed on. */
+static bool act(struct leat_session *session, enum leat_amqp_server_event event)
+{
+    const struct leat_amqp_server *server = &session->handshake->server;
+    struct leat_session_end end = {.by = LEAT_BY_CLIENT};
+
+    switch (event) {
+    case LEAT_AMQP_SERVER_MORE:
+        return true;
+    case LEAT_AMQP_SERVER_OPEN:
+        asked_to_open(session);
+        return false;
+    case LEAT_AMQP_SERVER_REFUSED:
+        /* The Close is in the output already. */
+        end.by = LEAT_BY_LEAT;
+        leat_session_end(session, &end, "%s", server->refusal.text);
+        return false;
+    case LEAT_AMQP_SERVER_FOREIGN:
+        leat_session_end(session, &end, "%s", server->refusal.text);
+        return false;
+    case LEAT_AMQP_SERVER_CLOSED:
+        end.orderly = true;
+        leat_session_end(session, &end, "it closed before it opened a vhost");
+        return false;
+    case LEAT_AMQP_SERVER_NOMEM:
+        end.by = LEAT_BY_LEAT;
+        leat_session_end(session, &end, "out of memory");
+        return false;
+    }
+    return false;
+}
+
+static void read_some(struct leat_session *session, const uint8_t *data, size_t len)
+{
+    struct leat_amqp_server *server = &session->handshake->server;
+    uint8_t answer[LEAT_AMQP_SERVER_OUT_MAX];
+    enum leat_amqp_server_event event;
+    struct leat_writer out;
+    size_t taken = 0;
+
+    leat_writer_init(&out, answer, sizeof(answer));
+    event = leat_amqp_server_feed(server, data, len, &taken, &out);
+    if (session->trace)
+        leat_session_log_handshake(session, &session->client, data, taken);
+    if (!leat_leg_write_own(&session->client, &out))
+        event = LEAT_AMQP_SERVER_NOMEM;
+    keep_early(session, data + taken, len - taken);
+    (void)act(session, event);
+}
+
+void leat_session_accept_readable(struct leat_session *session)
+{
+    struct leat_session_handshake *handshake = session->handshake;
+    uint8_t *buf = leat_loop_scratch(session->worker->loop, LEAT_SCRATCH_PLAIN);
+    size_t len;
+    enum leat_status status =
+        leat_stream_read(session->client.stream, buf, sizeof(handshake->early), &len);
+
+    if (status == LEAT_OK)
+        read_some(session, buf, len);
+    else if (status != LEAT_EAGAIN)
+        leat_session_leg_lost(session, &session->client,
+                              leat_leg_end_reason(&session->client, status));
+}

@@ -1,0 +1,219 @@
+/* What is logged of a session. SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "amqp/method.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/text.h"
+#include "buf/reader.h"
+#include "proxy/session.h"
+
+#define LINE_MAX_BYTES 1000
+#define EARLY_BURST 100
+
+static const char *or_none(const char *text)
+{
+    return *text != '\0' ? text : "none";
+}
+
+static void add_who(struct leat_text *line, const struct leat_session *session)
+{
+    char peer[LEAT_ADDR_TEXT_MAX];
+    struct leat_stream_tls tls = {"", ""};
+
+    if (session->client.stream != NULL)
+        tls = leat_stream_tls(session->client.stream);
+    leat_text_add(line, " peer=%s", leat_addr_text(&session->peer, peer));
+    if (session->login.user.ptr != NULL) {
+        leat_text_add(line, " user=");
+        leat_text_add_quoted(line, session->login.user);
+    }
+    if (session->login.vhost.ptr != NULL) {
+        leat_text_add(line, " vhost=");
+        leat_text_add_quoted(line, session->login.vhost);
+    }
+    if (session->backend != NULL)
+        leat_text_add(line, " backend=%s", session->backend->text);
+    leat_text_add(line, " tls=%s cipher=%s", or_none(tls.version), or_none(tls.cipher));
+}
+
+void leat_session_log_opened(const struct leat_session *session)
+{
+    const struct leat_worker *worker = session->worker;
+    char buf[LINE_MAX_BYTES];
+    struct leat_text line;
+
+    leat_text_init(&line, buf, sizeof(buf));
+    add_who(&line, session);
+    leat_text_add(&line, " backend_tls=%s",
+                  or_none(leat_stream_tls(session->broker.stream).version));
+    leat_log_line(worker->shared->log, LEAT_LOG_INFO, "session=%llu opened%s after_ms=%llu",
+                  (unsigned long long)session->id, buf,
+                  (unsigned long long)(leat_loop_now_ms(worker->loop) - session->began_at));
+}
+
+/* Before anyone is known a stranger can cause as many ends as it likes: such lines are
+ * bounded, and a connection that sent nothing at all, a health check, is only counted. */
+static bool is_worth_a_line(const struct leat_session *session, const struct leat_session_end *end)
+{
+    struct leat_shared *shared = session->worker->shared;
+    uint32_t held_back;
+
+    if (session->was_open || session->login.user.ptr != NULL)
+        return true;
+    if (session->client.stream != NULL && leat_stream_received(session->client.stream) == 0 &&
+        end->by == LEAT_BY_CLIENT) {
+        session->worker->count.silent++;
+        return false;
+    }
+    if (!leat_log_rate_allows(&shared->rate_early, EARLY_BURST,
+                              leat_loop_now_ms(session->worker->loop), &held_back))
+        return false;
+    if (held_back > 0)
+        leat_log_line(shared->log, LEAT_LOG_WARN,
+                      "lines held back=%u: too many connections fail before they log in",
+                      held_back);
+    return true;
+}
+
+void leat_session_log_end(const struct leat_session *session, const struct leat_session_end *end,
+                          const char *reason)
+{
+    static const char *const by[] = {"client", "broker", "leat"};
+    const struct leat_worker *worker = session->worker;
+    const char *event = session->was_open ? "closed" : (end->code != 0) ? "refused" : "failed";
+    uint64_t ms = leat_loop_now_ms(worker->loop) - session->began_at;
+    char buf[LINE_MAX_BYTES];
+    struct leat_text line;
+
+    if (!is_worth_a_line(session, end))
+        return;
+    leat_text_init(&line, buf, sizeof(buf));
+    leat_text_add(&line, "%s by=%s", event, by[end->by]);
+    if (end->code != 0)
+        leat_text_add(&line, " code=%u", end->code);
+    leat_text_add(&line, " reason=");
+    leat_text_add_quoted(&line, leat_str_of(reason));
+    add_who(&line, session);
+    if (session->was_open)
+        leat_text_add(&line, " bytes_in=%llu bytes_out=%llu frames_in=%llu frames_out=%llu",
+                      (unsigned long long)session->client.bytes,
+                      (unsigned long long)session->broker.bytes,
+                      (unsigned long long)session->client.relay.frames,
+                      (unsigned long long)session->broker.relay.frames);
+    leat_log_line(worker->shared->log, end->orderly ? LEAT_LOG_INFO : LEAT_LOG_WARN,
+                  "session=%llu %s seconds=%llu.%03u", (unsigned long long)session->id, buf,
+                  (unsigned long long)(ms / 1000), (unsigned)(ms % 1000));
+}
+
+static const char *frame_name(const struct leat_amqp_frame_head *head, uint32_t method)
+{
+    const char *name;
+
+    switch (head->type) {
+    case LEAT_AMQP_FRAME_METHOD:
+        name = leat_amqp_method_name(method);
+        return name != NULL ? name : "unknown-method";
+    case LEAT_AMQP_FRAME_HEADER:
+        return "header";
+    case LEAT_AMQP_FRAME_BODY:
+        return "body";
+    case LEAT_AMQP_FRAME_HEARTBEAT:
+        return "heartbeat";
+    default:
+        return "unknown-type";
+    }
+}
+
+static const char *leg_name(const struct leat_session *session, const struct leat_leg *leg)
+{
+    return (leg == &session->client) ? "client" : "broker";
+}
+
+/* A frame on LEG, on its way FROM one TO another. */
+static void log_frame(const struct leat_leg *leg, const char *from, const char *to,
+                      const struct leat_amqp_frame_head *head, uint32_t method)
+{
+    const struct leat_session *session = leg->session;
+    const struct leat_log *log = session->worker->shared->log;
+    char buf[160];
+    struct leat_text line;
+
+    leat_text_init(&line, buf, sizeof(buf));
+    leat_text_add(&line, "session=%llu %s->%s leg=%s channel=%u %s size=%lu",
+                  (unsigned long long)session->id, from, to, leg_name(session, leg), head->channel,
+                  frame_name(head, method), (unsigned long)head->size);
+    /* --trace asks for these lines by itself, whatever the level. */
+    log->write(log->arg, LEAT_LOG_TRACE, (struct leat_str){line.buf, line.len});
+}
+
+void leat_session_log_frame(const struct leat_session *session, const struct leat_leg *from)
+{
+    const struct leat_leg *to = (from == &session->client) ? &session->broker : &session->client;
+
+    log_frame(from, leg_name(session, from), leg_name(session, to), &from->relay.head,
+              from->relay.method);
+}
+
+void leat_session_log_own_frames(const struct leat_session *session, const struct leat_leg *to,
+                                 const uint8_t *data, size_t len)
+{
+    struct leat_reader reader;
+
+    if (len >= LEAT_AMQP_PROTOCOL_SIZE && memcmp(data, "AMQP", 4) == 0)
+        return;
+    leat_reader_init(&reader, data, len);
+    while (leat_reader_left(&reader) >= LEAT_AMQP_FRAME_OVERHEAD) {
+        struct leat_amqp_frame_head head = leat_amqp_frame_head_parse(reader.pos);
+        struct leat_reader method;
+        (void)leat_reader_bytes(&reader, LEAT_AMQP_FRAME_HEAD_SIZE);
+        leat_reader_init(&method, reader.pos, leat_reader_left(&reader));
+        log_frame(to, "leat", leg_name(session, to), &head, leat_reader_u32(&method));
+        (void)leat_reader_bytes(&reader, (size_t)head.size + 1);
+    }
+}
+
+void leat_session_log_handshake(struct leat_session *session, struct leat_leg *from,
+                                const uint8_t *data, size_t len)
+{
+    /* The relay has nothing to do before the session is open, and knows how to find the frames
+     * in bytes that are cut anywhere. */
+    struct leat_amqp_op op = {.kind = LEAT_AMQP_OP_DROP};
+
+    if (from == &session->client && from->bytes < LEAT_AMQP_PROTOCOL_SIZE) {
+        size_t header = LEAT_AMQP_PROTOCOL_SIZE - (size_t)from->bytes;
+        header = (header < len) ? header : len;
+        from->bytes += header;
+        data += header;
+        len -= header;
+    }
+    from->relay.trace = true;
+    while (op.kind != LEAT_AMQP_OP_MORE && op.kind != LEAT_AMQP_OP_ERROR) {
+        leat_amqp_relay_next(&from->relay, data, len, &op);
+        if (op.kind == LEAT_AMQP_OP_FRAME)
+            log_frame(from, leg_name(session, from), "leat", &from->relay.head, from->relay.method);
+        data += op.taken;
+        len -= op.taken;
+    }
+}
+
+void leat_session_log_turn(const struct leat_session *session, const struct leat_leg *from,
+                           size_t sent)
+{
+    const struct leat_stream_turn *turn;
+    const struct leat_leg *target;
+    const char *waits;
+
+    if (from->stream == NULL || session->state == LEAT_SESSION_ENDING)
+        return;
+    turn = leat_stream_turn(from->stream);
+    target = (from == &session->client) ? &session->broker : &session->client;
+    waits = leat_stream_is_paused(from->stream) ? "until the other side takes what is queued"
+                                                : "for bytes";
+    leat_log_line(session->worker->shared->log, LEAT_LOG_TRACE,
+                  "session=%llu turn %s->%s received=%zu records=%zu decrypted=%zu inside=%zu "
+                  "sent=%zu queued=%zu waits=\"%s\"",
+                  (unsigned long long)session->id, leg_name(session, from),
+                  leg_name(session, target), turn->received, turn->records, turn->delivered,
+                  turn->inside, sent, leat_stream_queued(target->stream), waits);
+}

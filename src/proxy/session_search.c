@@ -1,0 +1,397 @@
+/* The broker's handshake: backends are tried until one opens. SPDX-License-Identifier: Apache-2.0
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "buf/writer.h"
+#include "proxy/session.h"
+#include "tls/stream.h"
+
+static void refuse(struct leat_session *session, enum leat_session_by by, uint16_t code,
+                   struct leat_str text)
+{
+    leat_session_end(session, &(struct leat_session_end){.by = by, .code = code, .text = text},
+                     "%.*s", (int)text.len, text.ptr);
+}
+
+/* Events of the broker's stream. */
+
+static void broker_connected(struct leat_stream *stream, void *arg)
+{
+    struct leat_session *session = arg;
+
+    (void)stream;
+    leat_session_search_connected(session);
+}
+
+static void broker_opened(struct leat_stream *stream, void *arg)
+{
+    struct leat_session *session = arg;
+
+    (void)stream;
+    session->broker.is_opened = true;
+    leat_session_search_opened(session);
+}
+
+static void broker_readable(struct leat_stream *stream, void *arg)
+{
+    struct leat_session *session = arg;
+
+    (void)stream;
+    if (session->state == LEAT_SESSION_SEARCH)
+        leat_session_search_readable(session);
+    else if (session->state != LEAT_SESSION_ENDING)
+        leat_session_relay_readable(session, &session->broker);
+}
+
+static void broker_drained(struct leat_stream *stream, void *arg)
+{
+    struct leat_session *session = arg;
+
+    (void)stream;
+    if (session->state == LEAT_SESSION_OPEN || session->state == LEAT_SESSION_CLOSING)
+        leat_leg_resume(&session->client);
+}
+
+/* The stream to the present backend has ended; TEXT says how. */
+static void broker_lost(struct leat_session *session, const char *text)
+{
+    static const struct leat_str refused =
+        LEAT_STR_INIT("ACCESS_REFUSED - the broker closed the connection in answer to the login");
+    const struct leat_amqp_client *client = &session->handshake->client;
+
+    /* A broker that cannot say so drops the connection for a wrong password, and a password
+     * must not be tried on one node after the other. */
+    if (session->handshake->login_sent && !client->tells_auth_failure)
+        refuse(session, LEAT_BY_BROKER, LEAT_AMQP_ACCESS_REFUSED, refused);
+    else
+        leat_session_search_failed(session, "%s", text);
+}
+
+static void broker_failed(struct leat_stream *stream, void *arg)
+{
+    struct leat_session *session = arg;
+    const char *text = leat_stream_error(stream)->text;
+
+    if (session->state == LEAT_SESSION_SEARCH)
+        broker_lost(session, text);
+    else
+        leat_session_leg_lost(session, &session->broker, text);
+}
+
+static void broker_closed(struct leat_stream *stream, void *arg)
+{
+    struct leat_session *session = arg;
+
+    /* A backend that failed may be gone only after the next one was begun. */
+    if (session->broker.stream == stream)
+        session->broker.stream = NULL;
+    if (session->state == LEAT_SESSION_ENDING && session->broker.stream == NULL &&
+        session->client.stream == NULL)
+        leat_session_free(session);
+}
+
+static const struct leat_stream_events broker_events = {
+    .connected = broker_connected,
+    .opened = broker_opened,
+    .readable = broker_readable,
+    .drained = broker_drained,
+    .failed = broker_failed,
+    .closed = broker_closed,
+};
+
+/* Connecting. */
+
+static enum leat_status connect_to(struct leat_session *session, struct leat_backend *backend,
+                                   struct leat_error *err)
+{
+    struct leat_shared *shared = session->worker->shared;
+    const struct leat_stream_user user = {
+        .events = &broker_events, .arg = session, .account = &shared->account};
+    const struct leat_addr *addr = &backend->endpoint.addr;
+    struct leat_stream **stream = &session->broker.stream;
+
+    if (!backend->endpoint.tls)
+        return leat_stream_connect(session->worker->loop, addr, &user, stream, err);
+    char host[LEAT_ADDR_TEXT_MAX];
+    const char *name = shared->config->backend_name;
+    if (name == NULL)
+        name = leat_addr_host_text(addr, host);
+    struct leat_tls_target target = {.ctx = shared->client_ctx, .name = name};
+    return leat_tls_stream_connect(session->worker->loop, addr, &target, &user, stream, err);
+}
+
+void leat_session_search_next(struct leat_session *session)
+{
+    static const struct leat_str none =
+        LEAT_STR_INIT("CONNECTION_FORCED - no broker can be reached");
+    struct leat_shared *shared = session->worker->shared;
+    struct leat_backend *backend = leat_farm_next(shared->farm, &session->handshake->search);
+    struct leat_error err;
+
+    session->backend = backend;
+    if (backend == NULL) {
+        refuse(session, LEAT_BY_LEAT, LEAT_AMQP_CONNECTION_FORCED, none);
+        return;
+    }
+    session->handshake->login_sent = false;
+    session->broker.is_opened = false;
+    leat_amqp_relay_init(&session->broker.relay, 0, 0); /* a trace may have used it */
+    leat_session_set_deadline(session, shared->config->timeout_connect_ms);
+    if (connect_to(session, backend, &err) != LEAT_OK)
+        leat_session_search_failed(session, "%s", err.text);
+}
+
+void leat_session_search_failed(struct leat_session *session, const char *format, ...)
+{
+    const struct leat_log *log = session->worker->shared->log;
+    struct leat_backend *backend = session->backend;
+    char reason[256];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(reason, sizeof(reason), format, args);
+    va_end(args);
+    uint32_t backoff = leat_backend_failed(backend, leat_loop_now_ms(session->worker->loop));
+    leat_log_line(log, backoff != 0 ? LEAT_LOG_WARN : LEAT_LOG_DEBUG,
+                  "session=%llu backend=%s failed: %s; it goes last for %u s",
+                  (unsigned long long)session->id, backend->text, reason, backoff / 1000);
+    leat_leg_close(&session->broker);
+    session->broker.stream = NULL;
+    leat_amqp_client_fini(&session->handshake->client);
+    leat_session_search_next(session);
+}
+
+static void on_search_deadline(void *arg)
+{
+    static const struct leat_str none =
+        LEAT_STR_INIT("CONNECTION_FORCED - no broker could be reached in time");
+    struct leat_session *session = arg;
+
+    refuse(session, LEAT_BY_LEAT, LEAT_AMQP_CONNECTION_FORCED, none);
+}
+
+static void refuse_for_limit(struct leat_session *session)
+{
+    char text[96];
+    int len = snprintf(text, sizeof(text),
+                       "NOT_ALLOWED - the proxy's limit of %llu sessions is "
+                       "reached",
+                       (unsigned long long)session->worker->shared->sessions_max);
+
+    session->worker->count.turned_away++;
+    refuse(session, LEAT_BY_LEAT, LEAT_AMQP_NOT_ALLOWED, (struct leat_str){text, (size_t)len});
+}
+
+void leat_session_search_begin(struct leat_session *session)
+{
+    static const struct leat_str local =
+        LEAT_STR_INIT("ACCESS_REFUSED - this user can only connect from the machine of the proxy");
+    struct leat_session_handshake *handshake = session->handshake;
+    struct leat_shared *shared = session->worker->shared;
+    char peer[LEAT_ADDR_TEXT_MAX];
+
+    leat_session_set_state(session, LEAT_SESSION_SEARCH);
+    session->is_counted = true;
+    if (++shared->sessions > shared->sessions_max) {
+        refuse_for_limit(session);
+        return;
+    }
+    if (leat_config_is_loopback_user(shared->config, session->login.user) &&
+        !leat_addr_is_loopback(&session->peer)) {
+        refuse(session, LEAT_BY_LEAT, LEAT_AMQP_ACCESS_REFUSED, local);
+        return;
+    }
+    int len = snprintf(handshake->peer, sizeof(handshake->peer), "%s%s",
+                       leat_addr_text(&session->peer, peer), session->listener->tls ? " TLS" : "");
+    handshake->client_config = (struct leat_amqp_client_config){
+        .login = &session->login, .peer = {handshake->peer, (size_t)len}};
+    leat_timer_init(&handshake->search_deadline, on_search_deadline, session);
+    leat_timer_start(session->worker->loop, &handshake->search_deadline,
+                     shared->config->timeout_search_ms);
+    leat_farm_begin(shared->farm, leat_loop_now_ms(session->worker->loop), &handshake->search);
+    leat_session_search_next(session);
+}
+
+void leat_session_search_connected(struct leat_session *session)
+{
+    const struct leat_config *config = session->worker->shared->config;
+
+    if (session->backend->endpoint.tls)
+        leat_session_set_deadline(session, config->timeout_tls_ms);
+}
+
+/* Handshaking. */
+
+static void write_out(struct leat_session *session, struct leat_writer *out)
+{
+    if (!leat_leg_write_own(&session->broker, out))
+        leat_session_search_failed(session, "out of memory");
+}
+
+void leat_session_search_opened(struct leat_session *session)
+{
+    struct leat_amqp_client *client = &session->handshake->client;
+    uint8_t header[LEAT_AMQP_PROTOCOL_SIZE];
+    struct leat_writer out;
+
+    leat_session_set_deadline(session, session->worker->shared->config->timeout_handshake_ms);
+    leat_amqp_client_init(client, &session->handshake->client_config);
+    leat_writer_init(&out, header, sizeof(header));
+    leat_amqp_client_begin(client, &out);
+    write_out(session, &out);
+}
+
+static void tell_open_ok(struct leat_session *session)
+{
+    uint8_t frame[LEAT_AMQP_OPEN_OK_SIZE];
+    struct leat_writer out;
+
+    leat_writer_init(&out, frame, sizeof(frame));
+    leat_amqp_write_open_ok(&out);
+    if (!leat_leg_write_own(&session->client, &out))
+        leat_session_leg_lost(session, &session->client, "out of memory");
+}
+
+/* The frame limit that is enforced: some clients take frame_max for the payload's, and
+ * RabbitMQ lets them. */
+static uint32_t with_slack(uint32_t frame_max)
+{
+    return frame_max == 0 ? 0 : frame_max + LEAT_AMQP_FRAME_OVERHEAD;
+}
+
+/* The broker has let the session in; REST is what it sent behind Open-Ok. */
+static void opened(struct leat_session *session, const uint8_t *rest, size_t rest_len)
+{
+    struct leat_session_handshake *handshake = session->handshake;
+    const struct leat_amqp_tune *client = &session->login.tune, *broker = &handshake->client.tune;
+    struct leat_shared *shared = session->worker->shared;
+
+    leat_timer_stop(session->worker->loop, &session->deadline);
+    leat_timer_stop(session->worker->loop, &handshake->search_deadline);
+    leat_farm_learn(shared->farm, &handshake->client.offered);
+    if (leat_backend_opened(session->backend))
+        leat_log_line(shared->log, LEAT_LOG_INFO, "backend=%s works again", session->backend->text);
+    leat_amqp_relay_init(&session->client.relay, with_slack(client->frame_max), broker->frame_max);
+    leat_amqp_relay_init(&session->broker.relay, with_slack(broker->frame_max), client->frame_max);
+    session->client.bytes = 0;
+    session->client.relay.trace = session->trace;
+    session->broker.relay.trace = session->trace;
+    leat_leg_start_heartbeat(&session->broker, (uint64_t)broker->heartbeat_s * 1000);
+    session->handshake = NULL;
+    shared->handshakes--;
+    session->was_open = true;
+    session->worker->count.opened++;
+    leat_amqp_login_forget_secret(&session->login);
+    leat_session_set_state(session, LEAT_SESSION_OPEN);
+    leat_session_log_opened(session);
+    tell_open_ok(session);
+    if (session->state == LEAT_SESSION_OPEN && handshake->early_len > 0)
+        leat_session_relay(session, &session->client, handshake->early, handshake->early_len);
+    if (session->state == LEAT_SESSION_OPEN && rest_len > 0)
+        leat_session_relay(session, &session->broker, rest, rest_len);
+    if (session->state == LEAT_SESSION_OPEN && leat_stream_queued(session->broker.stream) == 0)
+        leat_leg_resume(&session->client);
+    leat_session_handshake_free(handshake, session->worker->loop);
+}
+
+static bool has(struct leat_str text, const char *part)
+{
+    return memmem(text.ptr, text.len, part, strlen(part)) != NULL;
+}
+
+/* The broker has answered the login with a Close. */
+static void refused(struct leat_session *session)
+{
+    const struct leat_amqp_client *client = &session->handshake->client;
+    struct leat_str text = {client->close_text, client->close_text_len};
+    bool node_is_full =
+        client->close_code == LEAT_AMQP_NOT_ALLOWED && has(text, "node connection limit");
+
+    /* The node cannot take anyone now: another one may. */
+    if (client->close_code == LEAT_AMQP_CONNECTION_FORCED ||
+        client->close_code == LEAT_AMQP_INTERNAL_ERROR || node_is_full)
+        leat_session_search_failed(session, "it answered %u %.*s", client->close_code,
+                                   (int)text.len, text.ptr);
+    else
+        refuse(session, LEAT_BY_BROKER, client->close_code, text);
+}
+
+/* Acts on what the client's part says; DATA of LEN bytes is what is left of the input. True
+ * if it is to be fed on. */
+static bool act(struct leat_session *session, enum leat_amqp_client_event event,
+                const uint8_t *data, size_t len)
+{
+    static const struct leat_str secure = LEAT_STR_INIT(
+        "NOT_IMPLEMENTED - the broker asks for a challenge that the proxy cannot pass on");
+
+    switch (event) {
+    case LEAT_AMQP_CLIENT_MORE:
+        return false;
+    case LEAT_AMQP_CLIENT_STARTED:
+        session->handshake->login_sent = true;
+        return true;
+    case LEAT_AMQP_CLIENT_OPEN:
+        opened(session, data, len);
+        return false;
+    case LEAT_AMQP_CLIENT_REFUSED:
+        refused(session);
+        return false;
+    case LEAT_AMQP_CLIENT_SECURE:
+        refuse(session, LEAT_BY_BROKER, LEAT_AMQP_NOT_IMPLEMENTED, secure);
+        return false;
+    case LEAT_AMQP_CLIENT_FAILED:
+        leat_session_search_failed(session, "%s", session->handshake->client.failure.text);
+        return false;
+    case LEAT_AMQP_CLIENT_NOMEM:
+        leat_session_search_failed(session, "out of memory");
+        return false;
+    }
+    return false;
+}
+
+static void feed(struct leat_session *session, const uint8_t *data, size_t len)
+{
+    struct leat_amqp_client *client = &session->handshake->client;
+    size_t cap = LEAT_AMQP_CLIENT_OUT_MAX(session->login.payload_len);
+    uint8_t *answer = leat_mem_alloc(cap);
+    bool more = true;
+
+    if (answer == NULL) {
+        leat_session_search_failed(session, "out of memory");
+        return;
+    }
+    while (more) {
+        struct leat_writer out;
+        size_t taken = 0;
+        leat_writer_init(&out, answer, cap);
+        enum leat_amqp_client_event event = leat_amqp_client_feed(client, data, len, &taken, &out);
+        struct leat_stream *stream = session->broker.stream;
+        if (session->trace)
+            leat_session_log_handshake(session, &session->broker, data, taken);
+        write_out(session, &out);
+        if (session->broker.stream != stream)
+            break;
+        data += taken;
+        len -= taken;
+        more = act(session, event, data, len);
+    }
+    leat_mem_free_secret(answer, cap);
+}
+
+void leat_session_search_readable(struct leat_session *session)
+{
+    uint8_t *buf = leat_loop_scratch(session->worker->loop, LEAT_SCRATCH_PLAIN);
+    struct leat_stream *stream = session->broker.stream;
+    size_t len;
+    enum leat_status status = leat_stream_read(stream, buf, LEAT_SCRATCH_PLAIN_SIZE, &len);
+
+    if (status == LEAT_OK)
+        feed(session, buf, len);
+    else if (status != LEAT_EAGAIN)
+        broker_lost(session, leat_leg_end_reason(&session->broker, status));
+}

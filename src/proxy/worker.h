@@ -1,0 +1,103 @@
+/*
+ * worker.h - one thread of the data path: a loop, its sessions, and what all workers share
+ *
+ * Every worker watches every listener. Whoever accepts a connection raises the count of the
+ * worker with the fewest sessions and hands the descriptor to it.
+ *
+ * Ownership: the engine owns its workers; a worker owns its sessions.
+ * Threads: a worker's fields belong to its thread, except the atomics.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef LEAT_PROXY_WORKER_H
+#define LEAT_PROXY_WORKER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "buf/bufq.h"
+#include "loop/io.h"
+#include "loop/loop.h"
+#include "proxy/config.h"
+#include "proxy/farm.h"
+
+struct leat_tls_ctx;
+struct leat_worker;
+
+/* What all workers share: immutable but for the atomics and what they point to. */
+struct leat_shared {
+    const struct leat_config *config;
+    const struct leat_log *log;
+    struct leat_tls_ctx *server_ctx; /* NULL without amqps:// listeners */
+    struct leat_tls_ctx *client_ctx; /* NULL without amqps:// backends */
+    struct leat_farm *farm;
+    struct leat_bufq_account account; /* bytes queued in all */
+    _Atomic bool tracing;
+    _Atomic uint64_t next_id;
+    _Atomic uint64_t handshakes; /* sessions that are not open yet */
+    _Atomic uint64_t sessions;   /* open, or seeking their broker */
+    uint64_t sessions_max;
+    struct leat_log_rate rate_early;  /* connections that fail before anyone is known */
+    struct leat_log_rate rate_accept; /* descriptors used up */
+    struct leat_log_rate rate_limit;  /* connections turned away */
+    size_t listener_count;
+    int listener_fds[LEAT_CONFIG_ENDPOINTS_MAX];
+    unsigned worker_count;
+    struct leat_worker *workers;
+};
+
+/* Only ever grow, but `load`. */
+struct leat_worker_counters {
+    _Atomic uint64_t load; /* sessions placed on this worker */
+    _Atomic uint64_t accepted;
+    _Atomic uint64_t opened;
+    _Atomic uint64_t closed;      /* after having been open */
+    _Atomic uint64_t refused;     /* told so with a Close */
+    _Atomic uint64_t failed;      /* ended before Open in any other way */
+    _Atomic uint64_t silent;      /* among these, those that sent no byte */
+    _Atomic uint64_t turned_away; /* a limit was reached */
+    _Atomic uint64_t bytes_in, bytes_out;
+    _Atomic uint64_t frames_in, frames_out;
+    _Atomic uint64_t heartbeats_sent, heartbeats_received;
+};
+
+struct leat_listener {
+    struct leat_worker *worker;
+    const struct leat_endpoint *endpoint;
+    struct leat_io io;
+    struct leat_timer pause; /* while descriptors are lacking */
+};
+
+struct leat_worker {
+    struct leat_shared *shared;
+    struct leat_loop *loop;
+    pthread_t thread;
+    bool is_started;
+    struct leat_post close_listeners, begin_drain, finish;
+    struct leat_list sessions;
+    struct leat_timer drain;
+    uint64_t drain_until; /* when the last session is to have got its Close */
+    struct leat_worker_counters count;
+    struct leat_listener listeners[LEAT_CONFIG_ENDPOINTS_MAX];
+};
+
+/* Makes the loop and watches the listeners. On failure what was made is freed. */
+LEAT_MUST_CHECK enum leat_status
+leat_worker_init(struct leat_worker *worker, struct leat_shared *shared, struct leat_error *err);
+
+LEAT_MUST_CHECK enum leat_status leat_worker_start(struct leat_worker *worker,
+                                                   struct leat_error *err);
+
+/* Stops the thread if it runs, cuts the sessions and frees what WORKER holds. */
+void leat_worker_fini(struct leat_worker *worker);
+
+/* Makes the worker stop accepting. Any thread. */
+void leat_worker_close_listeners(struct leat_worker *worker);
+
+/* Makes the worker close its sessions, evenly over DURING_MS. Any thread. */
+void leat_worker_drain(struct leat_worker *worker, uint64_t during_ms);
+
+#endif
