@@ -224,6 +224,7 @@ static enum leat_amqp_client_event take_start(struct leat_amqp_client *client,
     if (leat_amqp_table_find(properties, leat_str_of("capabilities"), &field) && field.type == 'F')
         client->tells_auth_failure = leat_amqp_table_is_true(leat_amqp_field_contents(&field),
                                                              leat_str_of(AUTH_FAILURE_CLOSE));
+    client->properties = properties;
     write_start_ok(client, out);
     enter(client, TUNE);
     return LEAT_AMQP_CLIENT_STARTED;
@@ -368,9 +369,7 @@ static enum leat_amqp_client_event take_piece(struct leat_amqp_client *client, c
         return LEAT_AMQP_CLIENT_NOMEM;
     if (status != LEAT_OK)
         return fail_frame(client, &head);
-    enum leat_amqp_client_event event = take_frame(client, &head, payload, out);
-    leat_amqp_collect_clear(&client->collect);
-    return event;
+    return take_frame(client, &head, payload, out);
 }
 
 enum leat_amqp_client_event leat_amqp_client_feed(struct leat_amqp_client *client,

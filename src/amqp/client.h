@@ -46,6 +46,7 @@ struct leat_amqp_client {
     unsigned frames;
     struct leat_amqp_collect collect;
     bool tells_auth_failure;       /* the broker's Start has authentication_failure_close */
+    struct leat_str properties;    /* STARTED: the broker's, a table's contents; until fed again */
     struct leat_amqp_tune offered; /* the broker's Tune */
     struct leat_amqp_tune tune;    /* what was agreed; frame_max and channel_max may be 0 */
     uint16_t close_code;           /* REFUSED */

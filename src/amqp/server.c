@@ -88,29 +88,41 @@ static struct leat_str at_most_255(const char *text)
     return str;
 }
 
-static void write_start(const struct leat_amqp_server *server, struct leat_writer *out)
+/* Server-properties of leat's own: product, version, and what RabbitMQ can do from 3.8 on;
+ * clients switch features on by these names. */
+static void write_own_properties(const struct leat_amqp_server_config *config,
+                                 struct leat_writer *out)
 {
-    /* What RabbitMQ has from 3.8 on; clients switch features on by these names. */
     static const char *const capabilities[] = {
         "publisher_confirms",           "exchange_exchange_bindings", "basic.nack",
         "consumer_cancel_notify",       "connection.blocked",         "consumer_priorities",
         "authentication_failure_close", "per_consumer_qos",           "direct_reply_to",
     };
-    size_t frame = leat_amqp_begin_method(out, LEAT_AMQP_CONNECTION_START);
-
-    leat_writer_u8(out, 0); /* version 0-9, as RabbitMQ says for 0-9-1 */
-    leat_writer_u8(out, 9);
     size_t properties = leat_writer_begin32(out);
+
     leat_writer_str8(out, leat_str_of("capabilities"));
     leat_writer_u8(out, 'F');
     size_t table = leat_writer_begin32(out);
     for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)
         leat_amqp_write_field_bool(out, leat_str_of(capabilities[i]), true);
     leat_writer_end32(out, table);
-    leat_amqp_write_field_text(out, leat_str_of("product"), at_most_255(server->config->product));
-    leat_amqp_write_field_text(out, leat_str_of("version"), at_most_255(server->config->version));
+    leat_amqp_write_field_text(out, leat_str_of("product"), at_most_255(config->product));
+    leat_amqp_write_field_text(out, leat_str_of("version"), at_most_255(config->version));
     leat_amqp_write_field_text(out, leat_str_of("platform"), leat_str_of("Linux"));
     leat_writer_end32(out, properties);
+}
+
+static void write_start(const struct leat_amqp_server *server, struct leat_writer *out)
+{
+    const struct leat_amqp_server_config *config = server->config;
+    size_t frame = leat_amqp_begin_method(out, LEAT_AMQP_CONNECTION_START);
+
+    leat_writer_u8(out, 0); /* version 0-9, as RabbitMQ says for 0-9-1 */
+    leat_writer_u8(out, 9);
+    if (config->properties.len > 0)
+        leat_writer_str32(out, config->properties);
+    else
+        write_own_properties(config, out);
     leat_writer_str32(out, leat_str_of("PLAIN AMQPLAIN"));
     leat_writer_str32(out, leat_str_of("en_US"));
     leat_amqp_end_method(out, frame);

@@ -24,9 +24,14 @@
 
 struct leat_writer;
 
+/* The largest server-properties that Start can carry instead of leat's own. */
+#define LEAT_AMQP_SERVER_PROPERTIES_MAX 1500u
+
 struct leat_amqp_server_config {
     const char *product; /* in Start's server-properties */
     const char *version;
+    struct leat_str properties; /* what a broker said instead: a table's contents, well-formed and
+                                   of at most LEAT_AMQP_SERVER_PROPERTIES_MAX bytes; or empty */
     struct leat_amqp_tune tune; /* what is offered; channel_max and frame_max not 0 */
     uint32_t initial_frame_max; /* frames before Open-Ok, in all: the largest allowed */
     unsigned max_frames;        /* how many frames the client may send before Open-Ok */

@@ -143,7 +143,8 @@ static enum leat_status set_text(struct leat_config *config, const struct key *k
     char **text = member(config, key);
     char *copy;
 
-    if (memchr(value.ptr, '\0', value.len) != NULL || (key->kind == FILE_NAME && value.len == 0))
+    if ((value.len > 0 && memchr(value.ptr, '\0', value.len) != NULL) ||
+        (key->kind == FILE_NAME && value.len == 0))
         return leat_error_set(err, LEAT_EUSAGE, 0, "--%s: expected %s", key->name,
                               key->kind == FILE_NAME ? "the name of a file" : "text");
     copy = leat_mem_dup(value);
@@ -151,6 +152,17 @@ static enum leat_status set_text(struct leat_config *config, const struct key *k
         return leat_error_set(err, LEAT_ENOMEM, 0, "out of memory");
     leat_mem_free(*text);
     *text = copy;
+    return LEAT_OK;
+}
+
+/* A value is refused rather than ignored: "--trace=off" would switch it on. */
+static enum leat_status set_flag(struct leat_config *config, const struct key *key,
+                                 struct leat_str value, struct leat_error *err)
+{
+    if (value.len > 0)
+        return leat_error_set(err, LEAT_EUSAGE, 0, "--%s: takes no value, got \"%.*s\"", key->name,
+                              (int)value.len, value.ptr);
+    *(bool *)member(config, key) = true;
     return LEAT_OK;
 }
 
@@ -216,8 +228,7 @@ static enum leat_status set(struct leat_config *config, const struct key *key,
     case TEXT:
         return set_text(config, key, value, err);
     case FLAG:
-        *(bool *)member(config, key) = true;
-        return LEAT_OK;
+        return set_flag(config, key, value, err);
     case LEVEL:
         return set_level(config, key, value, err);
     case COUNT:
@@ -279,6 +290,16 @@ static bool any_tls(const struct leat_endpoints *list)
     return false;
 }
 
+/* Whether a name in LIST begins or ends with a space, which is hardly a part of it: such a user
+ * would be let in from everywhere. */
+static bool has_spaced_name(const char *list)
+{
+    size_t len = strlen(list);
+
+    return strstr(list, ", ") != NULL || strstr(list, " ,") != NULL || *list == ' ' ||
+           (len > 0 && list[len - 1] == ' ');
+}
+
 enum leat_status leat_config_finish(const struct leat_config *config, struct leat_error *err)
 {
     if (config->listeners.count == 0)
@@ -292,9 +313,19 @@ enum leat_status leat_config_finish(const struct leat_config *config, struct lea
     if (any_tls(&config->listeners) && (config->cert == NULL || config->key == NULL))
         return leat_error_set(err, LEAT_EUSAGE, 0,
                               "an amqps:// listener needs --cert FILE and --key FILE");
+    if ((config->cert == NULL) != (config->key == NULL))
+        return leat_error_set(err, LEAT_EUSAGE, 0, "--cert FILE and --key FILE need each other");
     if (!any_tls(&config->backends) && (config->backend_ca != NULL || config->backend_name != NULL))
         return leat_error_set(err, LEAT_EUSAGE, 0,
                               "--backend-ca and --backend-name need an amqps:// --backend");
+    if (config->backend_name != NULL && *config->backend_name == '\0')
+        return leat_error_set(err, LEAT_EUSAGE, 0,
+                              "--backend-name: expected a name that certificates can be for");
+    if (has_spaced_name(config->loopback_users))
+        return leat_error_set(err, LEAT_EUSAGE, 0,
+                              "--loopback_users: expected names separated by commas, without "
+                              "spaces around these, got \"%s\"",
+                              config->loopback_users);
     if (config->heartbeat_ms % 1000 != 0)
         return leat_error_set(err, LEAT_EUSAGE, 0, "--tune.heartbeat: expected whole seconds");
     if (config->drain_close_until_ms < config->drain_close_after_ms ||

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/farm.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 
 enum leat_status leat_farm_new(const struct leat_endpoints *endpoints, struct leat_farm **out)
@@ -10,6 +12,7 @@ enum leat_status leat_farm_new(const struct leat_endpoints *endpoints, struct le
 
     if (farm == NULL)
         return LEAT_ENOMEM;
+    pthread_mutex_init(&farm->properties_lock, NULL);
     farm->count = endpoints->count;
     for (size_t i = 0; i < farm->count; i++) {
         farm->backends[i].endpoint = endpoints->at[i];
@@ -73,7 +76,8 @@ uint32_t leat_backend_failed(struct leat_backend *backend, uint64_t now_ms)
 bool leat_backend_opened(struct leat_backend *backend)
 {
     backend->sessions++;
-    if (backend->backoff_ms == 0)
+    /* Both are looked at, since a failure at the same time sets them one after the other. */
+    if (backend->backoff_ms == 0 && backend->retry_at_ms == 0)
         return false;
     backend->retry_at_ms = 0;
     return atomic_exchange(&backend->backoff_ms, 0) != 0;
@@ -104,4 +108,26 @@ void leat_farm_limit(const struct leat_farm *farm, struct leat_amqp_tune *tune)
         tune->frame_max = frame_max;
     if (channel_max != 0 && channel_max < tune->channel_max)
         tune->channel_max = (uint16_t)channel_max;
+}
+
+void leat_farm_learn_properties(struct leat_farm *farm, struct leat_str properties)
+{
+    if (properties.len == 0 || properties.len > sizeof(farm->properties))
+        return;
+    (void)pthread_mutex_lock(&farm->properties_lock);
+    memcpy(farm->properties, properties.ptr, properties.len);
+    farm->properties_len = properties.len;
+    (void)pthread_mutex_unlock(&farm->properties_lock);
+}
+
+struct leat_str leat_farm_properties(struct leat_farm *farm,
+                                     uint8_t buf[LEAT_AMQP_SERVER_PROPERTIES_MAX])
+{
+    struct leat_str copy = {(const char *)buf, 0};
+
+    (void)pthread_mutex_lock(&farm->properties_lock);
+    copy.len = farm->properties_len;
+    memcpy(buf, farm->properties, copy.len);
+    (void)pthread_mutex_unlock(&farm->properties_lock);
+    return copy;
 }

@@ -13,6 +13,7 @@
 #ifndef LEAT_PROXY_FARM_H
 #define LEAT_PROXY_FARM_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +23,7 @@
 #include <leat/error.h>
 
 #include "amqp/login.h"
+#include "amqp/server.h"
 #include "proxy/config.h"
 
 #define LEAT_BACKEND_BACKOFF_MIN_MS 5000u
@@ -40,6 +42,10 @@ struct leat_farm {
     /* The least that a broker has offered in its Tune; 0 while none has set a limit. */
     _Atomic uint32_t frame_max;
     _Atomic uint32_t channel_max;
+    /* What a broker has said of itself in its Start; empty while none has. */
+    pthread_mutex_t properties_lock;
+    size_t properties_len;
+    uint8_t properties[LEAT_AMQP_SERVER_PROPERTIES_MAX];
     size_t count;
     struct leat_backend backends[];
 };
@@ -72,6 +78,14 @@ bool leat_backend_opened(struct leat_backend *backend);
 
 /* Learns from a broker's Tune what the farm can take. */
 void leat_farm_learn(struct leat_farm *farm, const struct leat_amqp_tune *offered);
+
+/* Learns from a broker's Start what clients are told from now on; ignored if it is empty or too
+ * large to be repeated. */
+void leat_farm_learn_properties(struct leat_farm *farm, struct leat_str properties);
+
+/* Copies what was learned to BUF and returns it, empty if nothing was. */
+struct leat_str leat_farm_properties(struct leat_farm *farm,
+                                     uint8_t buf[LEAT_AMQP_SERVER_PROPERTIES_MAX]);
 
 /* Lowers TUNE, an offer to a client, to what the farm can take. */
 void leat_farm_limit(const struct leat_farm *farm, struct leat_amqp_tune *tune);

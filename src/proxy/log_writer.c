@@ -119,6 +119,29 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* The waits are measured with a clock that nobody sets. */
+static void init_sync(struct leat_log_writer *writer)
+{
+    pthread_condattr_t attr;
+
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_mutex_init(&writer->lock, NULL);
+    (void)pthread_cond_init(&writer->more, &attr);
+    (void)pthread_cond_init(&writer->done, &attr);
+    (void)pthread_condattr_destroy(&attr);
+}
+
+static void free_all(struct leat_log_writer *writer)
+{
+    (void)pthread_mutex_destroy(&writer->lock);
+    (void)pthread_cond_destroy(&writer->more);
+    (void)pthread_cond_destroy(&writer->done);
+    leat_mem_free(writer->filling);
+    leat_mem_free(writer->writing);
+    leat_mem_free(writer);
+}
+
 enum leat_status leat_log_writer_new(int fd, enum leat_log_level level,
                                      struct leat_log_writer **out, struct leat_log **out_log)
 {
@@ -132,15 +155,15 @@ enum leat_status leat_log_writer_new(int fd, enum leat_log_level level,
     writer->log.arg = writer;
     writer->filling = leat_mem_alloc(CAPACITY);
     writer->writing = leat_mem_alloc(CAPACITY);
-    pthread_mutex_init(&writer->lock, NULL);
-    pthread_cond_init(&writer->more, NULL);
-    pthread_cond_init(&writer->done, NULL);
-    if (writer->filling == NULL || writer->writing == NULL ||
-        pthread_create(&writer->thread, NULL, run, writer) != 0) {
-        leat_mem_free(writer->filling);
-        leat_mem_free(writer->writing);
-        leat_mem_free(writer);
-        return LEAT_ENOMEM;
+    init_sync(writer);
+    enum leat_status status = LEAT_OK;
+    if (writer->filling == NULL || writer->writing == NULL)
+        status = LEAT_ENOMEM;
+    else if (pthread_create(&writer->thread, NULL, run, writer) != 0)
+        status = LEAT_EIO;
+    if (status != LEAT_OK) {
+        free_all(writer);
+        return status;
     }
     *out = writer;
     *out_log = &writer->log;
@@ -154,7 +177,7 @@ void leat_log_writer_free(struct leat_log_writer *writer)
 
     if (writer == NULL)
         return;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += 1;
     (void)pthread_mutex_lock(&writer->lock);
     writer->stopping = true;
@@ -169,7 +192,5 @@ void leat_log_writer_free(struct leat_log_writer *writer)
         return;
     }
     (void)pthread_join(writer->thread, NULL);
-    leat_mem_free(writer->filling);
-    leat_mem_free(writer->writing);
-    leat_mem_free(writer);
+    free_all(writer);
 }

@@ -57,8 +57,9 @@ struct leat_session_handshake {
     struct leat_amqp_client client;
     struct leat_farm_search search;
     struct leat_timer search_deadline;
-    bool login_sent;                   /* to the present backend */
-    char peer[LEAT_ADDR_TEXT_MAX + 8]; /* what the broker is told of the client */
+    bool login_sent;                                     /* to the present backend */
+    uint8_t properties[LEAT_AMQP_SERVER_PROPERTIES_MAX]; /* what the client is told of the broker */
+    char peer[LEAT_ADDR_TEXT_MAX + 8];                   /* what the broker is told of the client */
     size_t early_len;
     uint8_t early[4096]; /* what the client sent right behind Open */
 };

@@ -17,6 +17,7 @@ void leat_session_accept_opened(struct leat_session *session)
     handshake->server_config = (struct leat_amqp_server_config){
         .product = "leat",
         .version = LEAT_VERSION,
+        .properties = leat_farm_properties(shared->farm, handshake->properties),
         .tune = {.channel_max = (uint16_t)config->channel_max,
                  .frame_max = (uint32_t)config->frame_max,
                  .heartbeat_s = (uint16_t)(config->heartbeat_ms / 1000)},

@@ -334,6 +334,8 @@ static bool act(struct leat_session *session, enum leat_amqp_client_event event,
         return false;
     case LEAT_AMQP_CLIENT_STARTED:
         session->handshake->login_sent = true;
+        leat_farm_learn_properties(session->worker->shared->farm,
+                                   session->handshake->client.properties);
         return true;
     case LEAT_AMQP_CLIENT_OPEN:
         opened(session, data, len);

@@ -189,6 +189,33 @@ static void a_client_gets_as_far_as_open(void **state)
     wire_free(&in);
 }
 
+static void properties_of_a_broker_replace_its_own(void **state)
+{
+    struct leat_amqp_server_config as_broker = config;
+    struct wire properties = {0}, in = {0};
+    struct leat_amqp_server server;
+    uint8_t answer[LEAT_AMQP_SERVER_OUT_MAX];
+    struct leat_writer out;
+    size_t taken = 0;
+
+    (void)state;
+    /* The largest that may be asked for: the answer still has to fit. */
+    while (properties.len + 100 < LEAT_AMQP_SERVER_PROPERTIES_MAX)
+        wire_text(&properties, "product", "SomeMQ, of a length that is no matter");
+    as_broker.properties = wire_str(&properties);
+    leat_amqp_server_init(&server, &as_broker);
+    add_header(&in);
+    leat_writer_init(&out, answer, sizeof(answer));
+    assert_int_equal(leat_amqp_server_feed(&server, in.buf, in.len, &taken, &out),
+                     LEAT_AMQP_SERVER_MORE);
+    assert_false(out.failed);
+    assert_non_null(memmem(answer, out.len, properties.buf, properties.len));
+    assert_null(memmem(answer, out.len, "leat", 4));
+    leat_amqp_server_fini(&server);
+    wire_free(&in);
+    wire_free(&properties);
+}
+
 static void it_tells_what_it_awaits(void **state)
 {
     struct wire in = {0};
@@ -487,6 +514,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_client_gets_as_far_as_open),
+        cmocka_unit_test(properties_of_a_broker_replace_its_own),
         cmocka_unit_test(it_tells_what_it_awaits),
         cmocka_unit_test(tune_ok_must_keep_to_the_offer),
         cmocka_unit_test(other_mechanisms_are_refused),
