@@ -57,12 +57,13 @@ static enum leat_status listen_all(struct leat_shared *shared, struct leat_error
     return LEAT_OK;
 }
 
-/* Raises the limit of open files as far as it goes, and derives how many sessions fit: two
- * descriptors each, and one for every connection that has not got that far. */
-static uint64_t sessions_that_fit(const struct leat_config *config)
+/* Raises the limit of open files as far as it goes, and derives what fits: two descriptors a
+ * session, and one for every connection that has not got that far. */
+static void derive_limits(struct leat_shared *shared)
 {
+    const struct leat_config *config = shared->config;
     struct rlimit files = {.rlim_cur = 1024, .rlim_max = 1024};
-    uint64_t handshakes = config->limit_handshakes, fit;
+    uint64_t fit = 1;
 
     (void)getrlimit(RLIMIT_NOFILE, &files);
     if (files.rlim_cur < files.rlim_max) {
@@ -70,13 +71,14 @@ static uint64_t sessions_that_fit(const struct leat_config *config)
         if (setrlimit(RLIMIT_NOFILE, &most) == 0)
             files = most;
     }
-    if (handshakes > files.rlim_cur / 4)
-        handshakes = files.rlim_cur / 4;
-    fit = (files.rlim_cur > SPARE_DESCRIPTORS + handshakes + 2)
-              ? (files.rlim_cur - SPARE_DESCRIPTORS - handshakes) / 2
-              : 1;
-    return (config->limit_sessions != 0 && config->limit_sessions < fit) ? config->limit_sessions
-                                                                         : fit;
+    shared->handshakes_max = config->limit_handshakes;
+    if (shared->handshakes_max > files.rlim_cur / 4)
+        shared->handshakes_max = files.rlim_cur / 4;
+    if (files.rlim_cur > SPARE_DESCRIPTORS + shared->handshakes_max + 2)
+        fit = (files.rlim_cur - SPARE_DESCRIPTORS - shared->handshakes_max) / 2;
+    shared->sessions_max = (config->limit_sessions != 0 && config->limit_sessions < fit)
+                               ? config->limit_sessions
+                               : fit;
 }
 
 static unsigned workers_wanted(const struct leat_config *config)
@@ -128,7 +130,7 @@ enum leat_status leat_engine_new(const struct leat_config *config, const struct 
     engine->shared.tracing = config->trace;
     engine->shared.next_id = 1;
     engine->shared.account.limit = config->limit_queue_bytes;
-    engine->shared.sessions_max = sessions_that_fit(config);
+    derive_limits(&engine->shared);
     status = build_contexts(&engine->shared, err);
     if (status == LEAT_OK)
         status = leat_farm_new(&config->backends, &engine->shared.farm);
@@ -320,8 +322,8 @@ void leat_engine_free(struct leat_engine *engine)
     for (unsigned i = 0; i < shared->worker_count; i++)
         leat_worker_fini(&shared->workers[i]);
     leat_mem_free(shared->workers);
-    for (size_t i = 0; i < shared->listener_count; i++)
-        (void)close(shared->listener_fds[i]);
+    if (!shared->listeners_closed)
+        leat_worker_close_sockets(shared);
     leat_farm_free(shared->farm);
     leat_tls_ctx_unref(shared->server_ctx);
     leat_tls_ctx_unref(shared->client_ctx);

@@ -53,9 +53,24 @@ bool leat_leg_write_own(struct leat_leg *leg, const struct leat_writer *frames)
     return leat_leg_write(leg, &(struct iovec){.iov_base = frames->buf, .iov_len = frames->len}, 1);
 }
 
-void leat_leg_received(struct leat_leg *leg)
+void leat_leg_received(struct leat_leg *leg, size_t len)
 {
     leg->received_at = now(leg);
+    leg->bytes += len;
+}
+
+void leat_leg_count(struct leat_leg *leg)
+{
+    struct leat_worker_counters *count = &leg->session->worker->count;
+    bool is_client = leg == &leg->session->client;
+    uint64_t frames = leg->relay.frames - leg->counted_frames;
+
+    *(is_client ? &count->bytes_in : &count->bytes_out) += leg->bytes - leg->counted_bytes;
+    *(is_client ? &count->frames_in : &count->frames_out) += frames;
+    count->heartbeats_received += leg->relay.heartbeats - leg->counted_heartbeats;
+    leg->counted_bytes = leg->bytes;
+    leg->counted_frames = leg->relay.frames;
+    leg->counted_heartbeats = leg->relay.heartbeats;
 }
 
 void leat_leg_pause(struct leat_leg *leg)

@@ -31,6 +31,7 @@ struct leat_leg {
     bool is_opened;               /* the stream can be read and written */
     struct leat_amqp_relay relay; /* of what comes from this leg */
     uint64_t bytes;               /* that came from it since the session is open */
+    uint64_t counted_bytes, counted_frames, counted_heartbeats; /* by leat_leg_count() */
     size_t read_size;
     uint64_t heartbeat_ms; /* 0: off */
     uint64_t received_at, sent_at;
@@ -49,8 +50,11 @@ LEAT_MUST_CHECK bool leat_leg_write_own(struct leat_leg *leg, const struct leat_
 /* Whether a frame of leat's own may be sent to LEG now: between two frames of the other side's. */
 bool leat_leg_may_insert(struct leat_leg *leg);
 
-/* Notes that bytes came. */
-void leat_leg_received(struct leat_leg *leg);
+/* Notes that LEN bytes came. */
+void leat_leg_received(struct leat_leg *leg, size_t len);
+
+/* Adds what came since it was last called to the worker's counters. */
+void leat_leg_count(struct leat_leg *leg);
 
 /* Stops and restarts reading; silence while stopped is not the peer's. */
 void leat_leg_pause(struct leat_leg *leg);

@@ -210,8 +210,6 @@ void leat_session_free(struct leat_session *session)
     leat_timer_stop(session->worker->loop, &session->deadline);
     leat_list_remove(&session->link);
     session->worker->count.load--;
-    if (session->is_counted)
-        session->worker->shared->sessions--;
     leat_amqp_login_fini(&session->login);
     leat_mem_free(session);
 }

@@ -50,12 +50,10 @@ static void count(struct leat_session *session, const struct leat_session_end *e
         counters->failed++;
     if (!session->was_open)
         session->worker->shared->handshakes--;
-    counters->bytes_in += session->client.bytes;
-    counters->bytes_out += session->broker.bytes;
-    counters->frames_in += session->client.relay.frames;
-    counters->frames_out += session->broker.relay.frames;
-    counters->heartbeats_received +=
-        session->client.relay.heartbeats + session->broker.relay.heartbeats;
+    /* What still lingers has no claim to a place any more. */
+    if (session->is_counted)
+        session->worker->shared->sessions--;
+    session->is_counted = false;
 }
 
 void leat_session_end(struct leat_session *session, const struct leat_session_end *end,
@@ -169,10 +167,10 @@ bool leat_session_got_close_ok(struct leat_session *session, struct leat_leg *fr
     case LEAT_BY_BROKER:
         return true;
     case LEAT_BY_LEAT:
-        if (is_client)
-            close_broker(session);
-        else
+        if (!is_client)
             end_closing(session, "");
+        else if (!session->client_answered)
+            close_broker(session);
         return false;
     }
     return true;

@@ -130,14 +130,14 @@ static size_t relay(struct leat_session *session, struct leat_leg *from, const u
     batch.failed = false;
     batch.muted = from == &session->broker && session->state == LEAT_SESSION_CLOSING &&
                   session->closing_by == LEAT_BY_LEAT;
-    from->bytes += len;
-    leat_leg_received(from);
+    leat_leg_received(from, len);
     while (more && !batch.failed) {
         leat_amqp_relay_next(&from->relay, data, len, &op);
         more = act(session, from, &batch, data, &op);
         data += op.taken;
         len -= op.taken;
     }
+    leat_leg_count(from);
     if (session->state == LEAT_SESSION_ENDING)
         return batch.sent;
     flush(&batch);

@@ -1,5 +1,6 @@
 /* The broker's handshake: backends are tried until one opens. SPDX-License-Identifier: Apache-2.0
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,11 +12,22 @@
 #include "proxy/session.h"
 #include "tls/stream.h"
 
+#define CONNECT_BURST 5
+
 static void refuse(struct leat_session *session, enum leat_session_by by, uint16_t code,
                    struct leat_str text)
 {
     leat_session_end(session, &(struct leat_session_end){.by = by, .code = code, .text = text},
                      "%.*s", (int)text.len, text.ptr);
+}
+
+/* Lets go of the present backend and tries the next. */
+static void give_up_backend(struct leat_session *session)
+{
+    leat_leg_close(&session->broker);
+    session->broker.stream = NULL;
+    leat_amqp_client_fini(&session->handshake->client);
+    leat_session_search_next(session);
 }
 
 /* Events of the broker's stream. */
@@ -57,6 +69,31 @@ static void broker_drained(struct leat_stream *stream, void *arg)
         leat_leg_resume(&session->client);
 }
 
+/* No connection to the present backend came about. */
+static void connecting_failed(struct leat_session *session, const struct leat_error *err)
+{
+    struct leat_shared *shared = session->worker->shared;
+    uint32_t held_back;
+
+    switch (err->sys) {
+    case EADDRNOTAVAIL:
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+        /* A lack on this side: the backend is not to blame. */
+        if (leat_log_rate_allows(&shared->rate_connect, CONNECT_BURST,
+                                 leat_loop_now_ms(session->worker->loop), &held_back))
+            leat_log_line(shared->log, LEAT_LOG_ERROR, "session=%llu backend=%s not tried: %s",
+                          (unsigned long long)session->id, session->backend->text, err->text);
+        give_up_backend(session);
+        break;
+    default:
+        leat_session_search_failed(session, "%s", err->text);
+        break;
+    }
+}
+
 /* The stream to the present backend has ended; TEXT says how. */
 static void broker_lost(struct leat_session *session, const char *text)
 {
@@ -75,12 +112,14 @@ static void broker_lost(struct leat_session *session, const char *text)
 static void broker_failed(struct leat_stream *stream, void *arg)
 {
     struct leat_session *session = arg;
-    const char *text = leat_stream_error(stream)->text;
+    const struct leat_error *err = leat_stream_error(stream);
 
-    if (session->state == LEAT_SESSION_SEARCH)
-        broker_lost(session, text);
+    if (session->state != LEAT_SESSION_SEARCH)
+        leat_session_leg_lost(session, &session->broker, err->text);
+    else if (session->broker.is_opened)
+        broker_lost(session, err->text);
     else
-        leat_session_leg_lost(session, &session->broker, text);
+        connecting_failed(session, err);
 }
 
 static void broker_closed(struct leat_stream *stream, void *arg)
@@ -143,7 +182,7 @@ void leat_session_search_next(struct leat_session *session)
     leat_amqp_relay_init(&session->broker.relay, 0, 0); /* a trace may have used it */
     leat_session_set_deadline(session, shared->config->timeout_connect_ms);
     if (connect_to(session, backend, &err) != LEAT_OK)
-        leat_session_search_failed(session, "%s", err.text);
+        connecting_failed(session, &err);
 }
 
 void leat_session_search_failed(struct leat_session *session, const char *format, ...)
@@ -160,10 +199,7 @@ void leat_session_search_failed(struct leat_session *session, const char *format
     leat_log_line(log, backoff != 0 ? LEAT_LOG_WARN : LEAT_LOG_DEBUG,
                   "session=%llu backend=%s failed: %s; it goes last for %u s",
                   (unsigned long long)session->id, backend->text, reason, backoff / 1000);
-    leat_leg_close(&session->broker);
-    session->broker.stream = NULL;
-    leat_amqp_client_fini(&session->handshake->client);
-    leat_session_search_next(session);
+    give_up_backend(session);
 }
 
 static void on_search_deadline(void *arg)

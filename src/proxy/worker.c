@@ -76,7 +76,7 @@ static void hand_over(struct leat_worker *self, int fd, const struct leat_endpoi
 static bool may_begin(struct leat_worker *worker, int fd)
 {
     struct leat_shared *shared = worker->shared;
-    uint64_t most = shared->config->limit_handshakes;
+    uint64_t most = shared->handshakes_max;
     uint32_t held_back;
 
     if (++shared->handshakes <= most)
@@ -88,7 +88,7 @@ static bool may_begin(struct leat_worker *worker, int fd)
                              &held_back))
         leat_log_line(shared->log, LEAT_LOG_WARN,
                       "connection turned away: %llu handshakes are under way, the most that "
-                      "limits.handshakes allows",
+                      "limits.handshakes and the limit of open files allow",
                       (unsigned long long)most);
     return false;
 }
@@ -146,33 +146,61 @@ static void on_pause_over(void *arg)
         leat_timer_start(listener->worker->loop, &listener->pause, PAUSE_MS);
 }
 
-static void on_close_listeners(void *arg)
+void leat_worker_close_sockets(struct leat_shared *shared)
 {
-    struct leat_worker *worker = arg;
+    shared->listeners_closed = true;
+    for (size_t i = 0; i < shared->listener_count; i++)
+        (void)close(shared->listener_fds[i]);
+}
 
+static void stop_listening(struct leat_worker *worker)
+{
+    if (!worker->is_listening)
+        return;
+    worker->is_listening = false;
     for (size_t i = 0; i < worker->shared->listener_count; i++) {
         leat_timer_stop(worker->loop, &worker->listeners[i].pause);
         leat_io_close(&worker->listeners[i].io);
     }
 }
 
-/* Sends as many Closes as it takes to have sent them all by the time that is set. */
+static void on_close_listeners(void *arg)
+{
+    struct leat_worker *worker = arg;
+
+    stop_listening(worker);
+    /* While the sockets are open the kernel would go on to complete connections, which then
+     * nobody accepts. */
+    if (--worker->shared->listening == 0)
+        leat_worker_close_sockets(worker->shared);
+}
+
+static uint64_t count_open(const struct leat_worker *worker)
+{
+    uint64_t open = 0;
+
+    for (struct leat_list *link = worker->sessions.next; link != &worker->sessions;
+         link = link->next)
+        open += LEAT_LIST_OBJECT(link, struct leat_session, link)->state < LEAT_SESSION_CLOSING;
+    return open;
+}
+
+/* Sends so many Closes that of the sessions there were at first as large a part is left as
+ * of the time. */
 static void on_drain(void *arg)
 {
     struct leat_worker *worker = arg;
     uint64_t now = leat_loop_now_ms(worker->loop);
-    uint64_t ticks = (worker->drain_until > now) ? (worker->drain_until - now) / DRAIN_TICK_MS : 0;
+    uint64_t left = (worker->drain_until > now) ? worker->drain_until - now : 0;
+    uint64_t may_stay = (left > 0) ? worker->drain_sessions * left / worker->drain_during_ms : 0;
     struct leat_list *link, *next;
-    size_t open = 0;
 
-    for (link = worker->sessions.next; link != &worker->sessions; link = link->next)
-        open += LEAT_LIST_OBJECT(link, struct leat_session, link)->state < LEAT_SESSION_CLOSING;
-    size_t due = (open + ticks) / (ticks + 1);
-    for (link = worker->sessions.next; link != &worker->sessions && due > 0; link = next) {
+    uint64_t open = count_open(worker);
+    for (link = worker->sessions.next; link != &worker->sessions && open > may_stay; link = next) {
         struct leat_session *session = LEAT_LIST_OBJECT(link, struct leat_session, link);
         next = link->next;
         if (session->state < LEAT_SESSION_CLOSING && leat_session_drain(session))
-            due--;
+            open--;
     }
     if (open > 0)
         leat_timer_start(worker->loop, &worker->drain, DRAIN_TICK_MS);
@@ -182,8 +210,8 @@ static void on_begin_drain(void *arg)
 {
     struct leat_worker *worker = arg;
 
-    /* Set by the caller as a duration: only the worker knows its clock. */
-    worker->drain_until += leat_loop_now_ms(worker->loop);
+    worker->drain_sessions = count_open(worker);
+    worker->drain_until = leat_loop_now_ms(worker->loop) + worker->drain_during_ms;
     on_drain(worker);
 }
 
@@ -193,7 +221,7 @@ static void on_finish(void *arg)
     struct leat_worker *worker = arg;
     struct leat_list *link, *next;
 
-    on_close_listeners(worker);
+    stop_listening(worker);
     leat_timer_stop(worker->loop, &worker->drain);
     for (link = worker->sessions.next; link != &worker->sessions; link = next) {
         next = link->next;
@@ -226,6 +254,8 @@ enum leat_status leat_worker_init(struct leat_worker *worker, struct leat_shared
         if (status != LEAT_OK)
             return leat_error_set(err, status, 0, "watching a listener: out of memory");
     }
+    worker->is_listening = true;
+    shared->listening++;
     return LEAT_OK;
 }
 
@@ -268,6 +298,6 @@ void leat_worker_close_listeners(struct leat_worker *worker)
 
 void leat_worker_drain(struct leat_worker *worker, uint64_t during_ms)
 {
-    worker->drain_until = during_ms;
+    worker->drain_during_ms = during_ms;
     leat_loop_post(worker->loop, &worker->begin_drain);
 }

@@ -37,13 +37,16 @@ struct leat_shared {
     struct leat_bufq_account account; /* bytes queued in all */
     _Atomic bool tracing;
     _Atomic uint64_t next_id;
-    _Atomic uint64_t handshakes; /* sessions that are not open yet */
-    _Atomic uint64_t sessions;   /* open, or seeking their broker */
-    uint64_t sessions_max;
-    struct leat_log_rate rate_early;  /* connections that fail before anyone is known */
-    struct leat_log_rate rate_accept; /* descriptors used up */
-    struct leat_log_rate rate_limit;  /* connections turned away */
+    _Atomic uint64_t handshakes;           /* sessions that are not open yet */
+    _Atomic uint64_t sessions;             /* open, or seeking their broker */
+    uint64_t sessions_max, handshakes_max; /* what configuration and descriptors allow */
+    struct leat_log_rate rate_early;       /* connections that fail before anyone is known */
+    struct leat_log_rate rate_accept;      /* descriptors used up */
+    struct leat_log_rate rate_connect;     /* connecting failed for a lack of this side's */
+    struct leat_log_rate rate_limit;       /* connections turned away */
     size_t listener_count;
+    _Atomic unsigned listening; /* workers that still watch the listeners */
+    _Atomic bool listeners_closed;
     int listener_fds[LEAT_CONFIG_ENDPOINTS_MAX];
     unsigned worker_count;
     struct leat_worker *workers;
@@ -76,10 +79,13 @@ struct leat_worker {
     struct leat_loop *loop;
     pthread_t thread;
     bool is_started;
+    bool is_listening;
     struct leat_post close_listeners, begin_drain, finish;
     struct leat_list sessions;
     struct leat_timer drain;
-    uint64_t drain_until; /* when the last session is to have got its Close */
+    uint64_t drain_sessions;  /* there were when the Closes began */
+    uint64_t drain_during_ms; /* that they take */
+    uint64_t drain_until;     /* when the last session is to have got its own */
     struct leat_worker_counters count;
     struct leat_listener listeners[LEAT_CONFIG_ENDPOINTS_MAX];
 };
@@ -94,7 +100,11 @@ LEAT_MUST_CHECK enum leat_status leat_worker_start(struct leat_worker *worker,
 /* Stops the thread if it runs, cuts the sessions and frees what WORKER holds. */
 void leat_worker_fini(struct leat_worker *worker);
 
-/* Makes the worker stop accepting. Any thread. */
+/* Closes the listening sockets, which no worker may watch any more. */
+void leat_worker_close_sockets(struct leat_shared *shared);
+
+/* Makes the worker stop accepting; the last one to do so closes the listening sockets. Any
+ * thread. */
 void leat_worker_close_listeners(struct leat_worker *worker);
 
 /* Makes the worker close its sessions, evenly over DURING_MS. Any thread. */
