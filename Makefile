@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin face over meson and tools/; `make help` lists what it can do.
+PREFIX ?= /usr/local
+DESTDIR ?=
+DEMO_SECONDS ?= 0
+PYTHON = /usr/bin/python3
+
+RELEASE = build/release
+ASAN = build/asan
+RELEASE_OPTIONS = --buildtype=release -Doptimization=2 -Dc_args=-D_FORTIFY_SOURCE=2
+ASAN_OPTIONS_OF_MESON = --buildtype=debug -Doptimization=1 -Db_sanitize=address,undefined
+
+.PHONY: all release asan setup demo check install clean help
+
+all: release
+
+release: $(RELEASE)/build.ninja
+	@ninja -C $(RELEASE)
+
+asan: $(ASAN)/build.ninja
+	@ninja -C $(ASAN)
+
+$(RELEASE)/build.ninja: | meson-is-there
+	meson setup "--prefix=$(PREFIX)" $(RELEASE_OPTIONS) $(RELEASE)
+
+$(ASAN)/build.ninja: | meson-is-there
+	meson setup $(ASAN_OPTIONS_OF_MESON) $(ASAN)
+
+.PHONY: meson-is-there
+meson-is-there:
+	@command -v meson >/dev/null && command -v ninja >/dev/null || \
+	  { echo "meson and ninja are needed to build leat; tools/setup installs what is missing"; \
+	    exit 1; } >&2
+
+setup:
+	@tools/setup
+
+demo: setup
+	@$(PYTHON) tools/demo.py --seconds=$(DEMO_SECONDS)
+
+check: setup
+	@$(PYTHON) tools/check.py
+
+install: release
+	@meson configure $(RELEASE) "-Dprefix=$(PREFIX)"
+	@DESTDIR="$(DESTDIR)" meson install -C $(RELEASE)
+
+clean:
+	rm -rf build
+
+help:
+	@echo "make                         build leat: $(RELEASE)/src/cmd/leat/leat"
+	@echo "make demo                    show leat before a RabbitMQ of its own, until Ctrl-C"
+	@echo "make demo DEMO_SECONDS=20    the same, ending by itself"
+	@echo "make check                   all tests, with the sanitizers"
+	@echo "make install                 install below PREFIX (/usr/local), staged in DESTDIR"
+	@echo "make setup                   install the Debian packages that are missing"
+	@echo "make clean                   remove everything that was built"

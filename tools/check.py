@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Builds with the sanitizers, runs the unit tests and then the system tests, and counts.
+
+The last line is "N passed, N failed". Anything but passing, a skip too, is a failure, and so is a
+part that ran no test: the exit status is then 1.
+"""
+import collections
+import pathlib
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build/asan"
+PYTEST = ["/usr/bin/python3", "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers",
+          "--durations=8", "-q"]
+PART_SECONDS = 2400
+
+# `report` is the JUnit file that `argv` leaves behind.
+Part = collections.namedtuple("Part", "name argv report")
+
+PARTS = [
+    Part("unit tests", ["meson", "test", "-C", str(BUILD), "--print-errorlogs"],
+         BUILD / "meson-logs/testlog.junit.xml"),
+    Part("system tests", [*PYTEST, "tests/system", f"--junitxml={BUILD}/system.junit.xml"],
+         BUILD / "system.junit.xml"),
+]
+
+
+def run(title, argv):
+    """Runs ARGV, telling how long it took. Returns whether it succeeded."""
+    print(f"== {title}", flush=True)
+    begun = time.monotonic()
+    try:
+        code = subprocess.run(argv, cwd=ROOT, stdin=subprocess.DEVNULL, timeout=PART_SECONDS,
+                              check=False).returncode
+    except subprocess.TimeoutExpired:
+        print(f"{title} took longer than {PART_SECONDS} s", flush=True)
+        code = 1
+    print(f"== {title}: {time.monotonic() - begun:.1f} s", flush=True)
+    return code == 0
+
+
+def count(report):
+    """(passed, not passed) in a JUnit file; a missing one holds no test."""
+    if not report.exists():
+        return 0, 0
+    cases = list(xml.etree.ElementTree.parse(report).iter("testcase"))
+    bad = [case for case in cases
+           if any(case.find(sign) is not None for sign in ("failure", "error", "skipped"))]
+    for case in bad:
+        print(f"not passed: {case.get('classname') or ''} {case.get('name')}")
+    return len(cases) - len(bad), len(bad)
+
+
+def check(part):
+    part.report.unlink(missing_ok=True)
+    succeeded = run(part.name, part.argv)
+    passed, failed = count(part.report)
+    if passed + failed == 0:
+        print(f"{part.name}: no test was run")
+    if failed == 0 and not (succeeded and passed):
+        failed = 1  # failed without a test that says so
+    return passed, failed
+
+
+def main():
+    if not run("build with the sanitizers", ["make", "--no-print-directory", "asan"]):
+        print("0 passed, 1 failed")
+        return 1
+    counts = [check(part) for part in PARTS]
+    for part, (passed, failed) in zip(PARTS, counts):
+        print(f"{part.name}: {passed} passed, {failed} not")
+    passed, failed = map(sum, zip(*counts))
+    print(f"{passed} passed, {failed} failed", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
