@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Public reports about other proxies that concern a session at work; tests carry their numbers."""
+import collections
+import concurrent.futures
+import ctypes
+import os
+import socket
+import threading
+import time
+import types
+
+import pytest
+
+import amqp_wire
+import clients
+import flow
+import leat as leats
+
+HEARTBEAT = 2
+WORK_SECONDS = 3 * HEARTBEAT
+STEP_SECONDS = 0.2
+BEAT = amqp_wire.frame(amqp_wire.HEARTBEAT, 0)
+DATA = amqp_wire.frame(amqp_wire.BODY, 1, b"some data")
+PIDFD_OPEN, PIDFD_GETFD = 434, 438
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Ear(threading.Thread):
+    """Receives frames from LEG to its end; notes which came and the longest silence."""
+
+    def __init__(self, leg):
+        super().__init__(daemon=True)
+        self.leg, self.names, self.silence = leg, collections.Counter(), 0
+        self.start()
+
+    def run(self):
+        last = time.monotonic()
+        try:
+            while True:
+                self.names[self.leg.recv_frame().name] += 1
+                now = time.monotonic()
+                self.silence, last = max(self.silence, now - last), now
+        except (EOFError, OSError):
+            pass
+
+
+def say(leg, data):
+    """Sends DATA every STEP_SECONDS for WORK_SECONDS."""
+    for _ in range(int(WORK_SECONDS / STEP_SECONDS)):
+        leg.send(data)
+        flow.pause(STEP_SECONDS)
+
+
+def quiet_consumer(client, broker):
+    """Deliveries flow down; from the client, which wants no heartbeats, comes nothing."""
+    ear = Ear(broker)
+    say(broker, DATA)
+    return ear
+
+
+def steady_publisher(client, broker):
+    """The client publishes; the broker sends only its heartbeats."""
+    ear = Ear(client)
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        for done in (threads.submit(say, client, DATA), threads.submit(say, broker, BEAT)):
+            done.result()
+    return ear
+
+
+@pytest.fixture(scope="module")
+def work():
+    """What each side heard in sessions that worked side by side."""
+    broker = amqp_wire.Broker(amqp_wire.held(amqp_wire.Tune(2047, 131072, HEARTBEAT)))
+    leat = leats.Leat("amqp://127.0.0.1:0", f"amqp://127.0.0.1:{broker.port}")
+    ends = []
+    for number, heartbeat in enumerate((0, HEARTBEAT)):
+        client = amqp_wire.Client(leat.port).connect(heartbeat=heartbeat)
+        ends.append((client, broker.wait_sessions(number + 1)[number]))
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        runs = [threads.submit(play, *pair)
+                for play, pair in zip((quiet_consumer, steady_publisher), ends)]
+    seen = types.SimpleNamespace(closed=leat.find("closed"), ears=[run.result() for run in runs])
+    for client, _ in ends:
+        client.close()
+    broker.stop()
+    leat.stop()
+    return seen
+
+
+def test_R1_the_broker_gets_heartbeats_whatever_flows_down(work):
+    ear = work.ears[0]
+    assert ear.names["heartbeat"] >= WORK_SECONDS / HEARTBEAT
+    assert ear.silence < 2 * HEARTBEAT
+
+
+def test_R2_a_client_that_publishes_hears_something_in_time(work):
+    ear = work.ears[1]
+    assert ear.names["heartbeat"] >= WORK_SECONDS / HEARTBEAT
+    assert ear.silence < 2 * HEARTBEAT
+
+
+def test_R3_frames_of_data_count_as_signs_of_life(work):
+    assert work.closed == []
+
+
+@pytest.fixture
+def session(run_leat, run_broker, tls):
+    """One session over TLS, left to the test."""
+    broker = run_broker(amqp_wire.held(flow.NO_HEARTBEAT))
+    leat = run_leat(backend=f"amqp://127.0.0.1:{broker.port}", more=["--workers", "1"])
+    client = amqp_wire.Client(leat.port, tls).connect()
+    yield types.SimpleNamespace(leat=leat, client=client, broker=broker.wait_sessions(1)[0])
+    client.close()
+
+
+def connected_sockets(pid):
+    """Copies of the TCP sockets of the process PID that have a peer."""
+    pidfd = LIBC.syscall(PIDFD_OPEN, pid, 0)
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        if not os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:"):
+            continue
+        fd = LIBC.syscall(PIDFD_GETFD, pidfd, int(name), 0)
+        if fd < 0:
+            os.close(pidfd)
+            pytest.skip(f"sockets can't be looked at: {os.strerror(ctypes.get_errno())}")
+        sock = socket.socket(fileno=fd)
+        try:
+            sock.getpeername()
+            found.append(sock)
+        except OSError:
+            sock.close()
+    os.close(pidfd)
+    return found
+
+
+def test_R17_small_frames_are_not_held_back(session):
+    sockets = connected_sockets(session.leat.process.pid)
+    assert len(sockets) == 2
+    options = {"TCP_NODELAY": 1, "TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3,
+               "TCP_USER_TIMEOUT": 0}
+    for sock in sockets:
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        for name, value in options.items():
+            assert sock.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) == value, name
+        sock.close()
+
+
+def test_R17_frames_that_come_together_leave_together(session):
+    count = 1000
+    acks = b"".join(amqp_wire.frame(amqp_wire.BODY, 1, b"ack %9d" % n) for n in range(count))
+    before = session.leat.status()
+    session.client.send(acks)
+    assert session.broker.recv_exactly(len(acks)) == acks
+    assert session.leat.status()["sends"] - before["sends"] <= 10
+
+
+def test_R21_get_on_an_empty_queue_is_answered_each_time(run_leat, rabbit, tls):
+    leat = run_leat(backend=f"amqp://127.0.0.1:{rabbit.port}")
+    with clients.connect(leat.port, tls) as connection:
+        channel = connection.channel()
+        queue = clients.private_queue(channel)
+        assert [channel.basic_get(queue)[0] for _ in range(50)] == [None] * 50
+
+
+def handshake():
+    """All that a client says until its session is open, not waiting for any answer."""
+    properties = {"product": "wire", "capabilities": amqp_wire.CAPABILITIES}
+    start_ok = (amqp_wire.table(properties) + amqp_wire.shortstr("PLAIN")
+                + amqp_wire.longstr("\0guest\0guest") + amqp_wire.shortstr("en_US"))
+    return (amqp_wire.HEADER + amqp_wire.method(0, "connection.start-ok", start_ok)
+            + amqp_wire.method(0, "connection.tune-ok", b"\x07\xff\x00\x02\x00\x00\x00\x00")
+            + amqp_wire.method(0, "connection.open", b"\x01/\x00\x00"))
+
+
+def answered(client):
+    for name in ("connection.start", "connection.tune", "connection.open-ok"):
+        client.expect(name)
+    return True
+
+
+@pytest.mark.parametrize("scheme", ["amqps", "amqp"])
+@pytest.mark.parametrize("step", [1, 7, 1_000_000])
+def test_R28_the_handshake_in_pieces_and_as_one(run_leat, run_broker, tls, scheme, step):
+    broker = run_broker(amqp_wire.held(flow.NO_HEARTBEAT))
+    leat = run_leat(listen=f"{scheme}://127.0.0.1:0", backend=f"amqp://127.0.0.1:{broker.port}")
+    client = amqp_wire.Client(leat.port, tls if scheme == "amqps" else None)
+    client.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    said = handshake() + DATA
+    for at in range(0, len(said), step):
+        client.send(said[at:at + step])
+    assert answered(client)
+    assert broker.wait_sessions(1)[0].recv_frame().payload == b"some data"
+    client.close()

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ends that have made other proxies spin or leak: after each of them leat is at rest, with as many
+descriptors as before. Tests are named after the public reports that they come from."""
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+
+import pytest
+
+import amqp_wire
+import flow
+import process
+
+SUPPORT = os.path.dirname(amqp_wire.__file__)
+
+# A client as a program of its own, that can be killed. Says when its session is open.
+PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import amqp_wire, certs, ssl
+context = ssl.create_default_context(cafile=sys.argv[3])
+client = amqp_wire.Client(int(sys.argv[2]), context).connect()
+print("open", flush=True)
+client.recv_to_end()
+"""
+
+
+@pytest.fixture
+def broker(run_broker):
+    return run_broker(amqp_wire.serving(flow.NO_HEARTBEAT))
+
+
+@pytest.fixture
+def start(run_leat, tls):
+    """Starts a leat before BROKER. After the test it has to come to rest, with no more descriptors
+    than after its first session."""
+    started = []
+
+    def start_one(broker):
+        leat = run_leat(backend=f"amqp://127.0.0.1:{broker.port}",
+                        more=["--timeouts.linger", "500ms"])
+        amqp_wire.Client(leat.port, tls).connect().close()
+        flow.wait_status(leat, lambda now: now["closed"] == 1 and now["connections"] == 0)
+        started.append((leat, flow.descriptors(leat)))
+        return leat
+
+    yield start_one
+    for leat, base in started:
+        assert flow.at_rest(leat)["connections"] == 0
+        assert flow.descriptors(leat) == base
+
+
+@pytest.fixture
+def leat(start, broker):
+    return start(broker)
+
+
+def client_hello(context):
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    half = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        half.do_handshake()
+    return outgoing.read()
+
+
+def leave(peer, how):
+    """Ends the connection without a word of TLS."""
+    if how == "reset":
+        peer.reset()
+    else:
+        peer.close()
+
+
+@pytest.mark.parametrize("how", ["end", "reset"])
+def test_R31_connect_and_close(leat, how):
+    for _ in range(20):
+        leave(amqp_wire.Client(leat.port), how)
+    flow.wait_status(leat, lambda now: now["accepted"] == 21 and now["connections"] == 0)
+
+
+@pytest.mark.parametrize("how", ["end", "reset"])
+def test_R39_a_client_gone_without_close_notify(leat, broker, tls, how):
+    client = amqp_wire.Client(leat.port, tls).connect()
+    raw = amqp_wire.Leg(socket.socket(fileno=client.sock.detach()))
+    leave(raw, how)
+    assert leat.wait("closed", number=1).fields["by"] == "client"
+    broker.wait_ended()
+
+
+def test_R39_a_client_killed(leat, broker, certs):
+    program = process.start([sys.executable, "-c", PROGRAM, SUPPORT, str(leat.port),
+                             str(certs.ca)], stdout=subprocess.PIPE)
+    with program:
+        assert program.stdout.readline() == b"open\n"
+        program.send_signal(signal.SIGKILL)
+    assert leat.wait("closed", number=1).fields["by"] == "client"
+    broker.wait_ended()
+
+
+@pytest.mark.parametrize("how", ["end", "reset"])
+@pytest.mark.parametrize("size", [1, 5, 100])
+def test_R41_a_client_that_dies_in_the_tls_handshake(leat, tls, how, size):
+    peer = amqp_wire.Client(leat.port)
+    peer.send(client_hello(tls)[:size])
+    flow.wait_status(leat, lambda now: now["handshakes"] == 1)
+    leave(peer, how)
+    flow.wait_status(leat, lambda now: now["failed"] == 1)
+
+
+@pytest.mark.parametrize("how", ["end", "reset"])
+def test_R52_a_client_that_dies_after_its_hello(leat, tls, how):
+    peer = amqp_wire.Client(leat.port)
+    peer.send(client_hello(tls))
+    peer.recv_exactly(5)  # the server has answered
+    leave(peer, how)
+    flow.wait_status(leat, lambda now: now["failed"] == 1)
+
+
+def test_R52_a_reset_right_behind_the_hello(leat, tls):
+    for _ in range(20):
+        peer = amqp_wire.Client(leat.port)
+        peer.send(client_hello(tls))
+        peer.reset()
+    flow.wait_status(leat, lambda now: now["accepted"] == 21 and now["connections"] == 0)
+
+
+def test_R43_a_tls_client_ends_while_the_broker_lives_on(start, run_broker, tls):
+    """The broker never ends its side: leat does it for both."""
+    broker = run_broker(amqp_wire.held(flow.NO_HEARTBEAT))
+    leat = start(broker)
+    client = amqp_wire.Client(leat.port, tls).connect()
+    client.sock.unwrap().close()  # close_notify each way
+    assert leat.wait("closed", number=1).fields["by"] == "client"
+    assert broker.wait_sessions(2)[1].recv_to_end() == b""
+
+
+def test_R47_an_end_from_the_client_closes_both_legs(leat, broker, tls):
+    client = amqp_wire.Client(leat.port, tls).connect()
+    socket.socket.shutdown(client.sock, socket.SHUT_WR)  # TLS does not hear of it, and reads on
+    assert client.recv_to_end() == b""
+    client.close()
+    assert leat.wait("closed", number=1).fields["by"] == "client"
+    broker.wait_ended()
+
+
+@pytest.mark.parametrize("how", ["end", "reset"])
+def test_a_broker_gone_leaves_leat_at_rest(start, run_broker, tls, how):
+    broker = run_broker(amqp_wire.held(flow.NO_HEARTBEAT))
+    leat = start(broker)
+    client = amqp_wire.Client(leat.port, tls).connect()
+    leave(broker.wait_sessions(2)[1], how)
+    assert amqp_wire.read_close(client.expect("connection.close"))[0] == 320
+    client.recv_to_end()
+    client.close()
+    leat.wait("closed", number=1)
+
+
+def test_R32_a_bad_record_ends_the_session(leat, broker, tls):
+    client = amqp_wire.Client(leat.port, tls).connect()
+    raw = amqp_wire.Leg(socket.socket(fileno=client.sock.detach()))
+    raw.send(b"\x17\x03\x03\x00\x40" + os.urandom(64))
+    raw.recv_to_end()
+    raw.close()
+    line = leat.wait("closed", number=1)
+    assert (line.level, line.fields["by"]) == ("warn", "client")
+    assert "TLS" in line.fields["reason"]
+    broker.wait_ended()
