@@ -198,11 +198,11 @@ static enum leat_amqp_client_event fail_mechanism(struct leat_amqp_client *clien
     leat_text_init(&text, quoted, sizeof(quoted));
     leat_text_add_quoted(&text, offered);
     /* The login has been judged: its mechanism is a plain word. */
-    return FAIL(client,
-                "the broker does not offer the client's authentication mechanism %.*s; it offers "
-                "%s",
-                (int)client->config->login->mechanism.len, client->config->login->mechanism.ptr,
-                quoted);
+    (void)leat_error_set(
+        &client->failure, LEAT_EUSAGE, 0,
+        "the broker does not offer the client's authentication mechanism %.*s; it offers %s",
+        (int)client->config->login->mechanism.len, client->config->login->mechanism.ptr, quoted);
+    return LEAT_AMQP_CLIENT_UNFIT;
 }
 
 static enum leat_amqp_client_event take_start(struct leat_amqp_client *client,

@@ -37,6 +37,7 @@ enum leat_amqp_client_event {
     LEAT_AMQP_CLIENT_REFUSED, /* the broker sent Close: client->close; Close-Ok is in the output */
     LEAT_AMQP_CLIENT_SECURE,  /* the broker asks Secure, which can't be answered */
     LEAT_AMQP_CLIENT_FAILED,  /* the broker breaks the protocol: client->failure */
+    LEAT_AMQP_CLIENT_UNFIT,   /* the broker works, but not for this login: client->failure */
     LEAT_AMQP_CLIENT_NOMEM,
 };
 

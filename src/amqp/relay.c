@@ -41,13 +41,21 @@ static uint32_t payload_max(uint32_t max)
     return max > LEAT_AMQP_FRAME_OVERHEAD ? max - LEAT_AMQP_FRAME_OVERHEAD : 0;
 }
 
+/* Some clients take frame_max for the largest payload, and RabbitMQ lets them. */
+static uint32_t with_slack(uint32_t source_max)
+{
+    bool is_none = source_max == 0 || source_max > UINT32_MAX - LEAT_AMQP_FRAME_OVERHEAD;
+
+    return is_none ? 0 : source_max + LEAT_AMQP_FRAME_OVERHEAD;
+}
+
 void leat_amqp_relay_init(struct leat_amqp_relay *relay, uint32_t source_max, uint32_t target_max)
 {
     LEAT_ASSERT(target_max == 0 || target_max > LEAT_AMQP_FRAME_OVERHEAD);
     *relay = (struct leat_amqp_relay){
         .source_max = source_max,
         .target_max = target_max,
-        .plain_max = (uint32_t)least(payload_max(source_max), payload_max(target_max)),
+        .plain_max = (uint32_t)least(payload_max(with_slack(source_max)), payload_max(target_max)),
         .state = BETWEEN,
         .between_frames = true,
     };
@@ -150,7 +158,7 @@ static bool judge_head(struct leat_amqp_relay *relay, struct leat_amqp_op *op)
         FAIL(relay, op, LEAT_AMQP_FRAME_ERROR,
              "frame of unknown type %u on channel %u with %" PRIu32 " bytes", head->type,
              head->channel, head->size);
-    } else if (relay->source_max != 0 && whole > relay->source_max) {
+    } else if (relay->source_max != 0 && whole > with_slack(relay->source_max)) {
         FAIL(relay, op, LEAT_AMQP_FRAME_ERROR,
              "frame of type %u on channel %u is %" PRIu64 " bytes long, the negotiated frame_max "
              "is %" PRIu32,

@@ -44,7 +44,8 @@ struct leat_amqp_op {
 };
 
 struct leat_amqp_relay {
-    uint32_t source_max; /* the largest frame the sender may send; 0 is no limit */
+    uint32_t source_max; /* the largest frame the sender may send, as negotiated (what is above it
+                            by no more than a frame's overhead is let through); 0 is no limit */
     uint32_t target_max; /* the largest the receiver takes; 0 is no limit */
     bool trace;          /* give an OP_FRAME for every frame */
 

@@ -195,8 +195,9 @@ static void add_worker(struct totals *totals, const struct leat_worker *worker)
     ADD(totals->loop, *loop, connects);
     ADD(totals->worker, worker->count, load);
     ADD(totals->worker, worker->count, accepted);
-    ADD(totals->worker, worker->count, opened);
+    /* In this order: a session that ends meanwhile must not count as closed only. */
     ADD(totals->worker, worker->count, closed);
+    ADD(totals->worker, worker->count, opened);
     ADD(totals->worker, worker->count, refused);
     ADD(totals->worker, worker->count, failed);
     ADD(totals->worker, worker->count, silent);
@@ -319,6 +320,9 @@ void leat_engine_free(struct leat_engine *engine)
         return;
     shared = &engine->shared;
     stop_drain_timers(engine);
+    /* All have to be at rest before one goes: they hand connections to each other. */
+    for (unsigned i = 0; i < shared->worker_count; i++)
+        leat_worker_stop(&shared->workers[i]);
     for (unsigned i = 0; i < shared->worker_count; i++)
         leat_worker_fini(&shared->workers[i]);
     leat_mem_free(shared->workers);

@@ -24,6 +24,8 @@ enum leat_status leat_farm_new(const struct leat_endpoints *endpoints, struct le
 
 void leat_farm_free(struct leat_farm *farm)
 {
+    if (farm != NULL)
+        (void)pthread_mutex_destroy(&farm->properties_lock);
     leat_mem_free(farm);
 }
 

@@ -6,7 +6,7 @@
 #include "buf/writer.h"
 #include "proxy/session.h"
 
-#define READ_SIZE_INITIAL (64u * 1024u)
+#define READ_INITIAL (64u * 1024u)
 
 static struct leat_loop *loop_of(const struct leat_leg *leg)
 {
@@ -89,9 +89,19 @@ void leat_leg_resume(struct leat_leg *leg)
 
 bool leat_leg_may_insert(struct leat_leg *leg)
 {
-    /* Before the session is open all frames are leat's own. */
-    return !leg->session->was_open ||
-           leat_amqp_relay_is_between_frames(&leat_leg_other(leg)->relay);
+    const struct leat_session *session = leg->session;
+
+    /* Before the session is open all frames are leat's own, and once leat has sent its Close
+     * nothing else goes to the client any more. */
+    if (!session->was_open || (session->state == LEAT_SESSION_CLOSING &&
+                               session->closing_by == LEAT_BY_LEAT && leg == &session->client))
+        return true;
+    return leat_amqp_relay_is_between_frames(&leat_leg_other(leg)->relay);
+}
+
+size_t leat_leg_queued(const struct leat_leg *leg)
+{
+    return (leg->stream != NULL) ? leat_stream_queued(leg->stream) : 0;
 }
 
 /* A heartbeat is pointless behind bytes that wait. */
@@ -145,7 +155,10 @@ static void on_heartbeat(void *arg)
 
 void leat_leg_init(struct leat_leg *leg, struct leat_session *session)
 {
-    *leg = (struct leat_leg){.session = session, .read_size = READ_SIZE_INITIAL};
+    size_t most = session->worker->shared->config->limit_session_queue_bytes;
+
+    *leg = (struct leat_leg){.session = session,
+                             .read_size = (most < READ_INITIAL) ? most : READ_INITIAL};
     leat_timer_init(&leg->heartbeat, on_heartbeat, leg);
     leat_amqp_relay_init(&leg->relay, 0, 0);
 }

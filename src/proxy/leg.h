@@ -25,6 +25,9 @@
 struct leat_session;
 struct leat_writer;
 
+/* What reads fall back to when the other side does not keep up. */
+#define LEAT_LEG_READ_MIN (16u * 1024u)
+
 struct leat_leg {
     struct leat_session *session;
     struct leat_stream *stream;   /* NULL once closed, and before there is one */
@@ -46,6 +49,9 @@ LEAT_MUST_CHECK bool leat_leg_write(struct leat_leg *leg, const struct iovec *io
 
 /* Likewise, with whole frames of leat's own (or the protocol header), which are traced. */
 LEAT_MUST_CHECK bool leat_leg_write_own(struct leat_leg *leg, const struct leat_writer *frames);
+
+/* How many bytes wait to be sent. */
+size_t leat_leg_queued(const struct leat_leg *leg);
 
 /* Whether a frame of leat's own may be sent to LEG now: between two frames of the other side's. */
 bool leat_leg_may_insert(struct leat_leg *leg);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/session.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "tls/stream.h"
@@ -14,15 +14,29 @@ void leat_session_set_state(struct leat_session *session, enum leat_session_stat
     /* Forward only, and any state may be followed by the last. */
     bool allowed = state > session->state;
 
+    if (!allowed) {
+        leat_session_end(session, &(struct leat_session_end){.by = LEAT_BY_LEAT},
+                         "internal error: from state %s to %s", names[session->state],
+                         names[state]);
+        return;
+    }
     leat_log_line(session->worker->shared->log, LEAT_LOG_DEBUG, "session=%llu state=%s was=%s",
                   (unsigned long long)session->id, names[state], names[session->state]);
-    LEAT_ASSERT(allowed);
     session->state = state;
 }
 
 void leat_session_set_deadline(struct leat_session *session, uint64_t after_ms)
 {
     leat_timer_start(session->worker->loop, &session->deadline, after_ms);
+}
+
+static void broker_is_late(struct leat_session *session)
+{
+    char reason[80];
+
+    (void)snprintf(reason, sizeof(reason), "it did not send %s in time (timeouts.handshake)",
+                   leat_amqp_client_awaits(&session->handshake->client));
+    leat_session_search_lost(session, reason);
 }
 
 static void on_deadline(void *arg)
@@ -40,8 +54,7 @@ static void on_deadline(void *arg)
         break;
     case LEAT_SESSION_SEARCH:
         if (session->broker.is_opened)
-            leat_session_search_failed(session, "it did not send %s in time (timeouts.handshake)",
-                                       leat_amqp_client_awaits(&session->handshake->client));
+            broker_is_late(session);
         else
             leat_session_search_failed(session,
                                        "no connection in time (timeouts.connect, timeouts.tls)");

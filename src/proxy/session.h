@@ -89,9 +89,10 @@ struct leat_session {
 /* How a session ends. */
 struct leat_session_end {
     enum leat_session_by by;
-    bool orderly;         /* as the protocol wants it, or silent: nothing to warn of */
-    uint16_t code;        /* of the Close that the client gets; 0: none */
-    struct leat_str text; /* likewise */
+    bool orderly;   /* as the protocol wants it, or silent: nothing to warn of */
+    bool is_told;   /* the Close has been sent to the client already */
+    bool has_close; /* the client is to be told by this Close */
+    struct leat_amqp_close close;
 };
 
 /* session.c */
@@ -126,6 +127,10 @@ void leat_session_search_connected(struct leat_session *session);
 void leat_session_search_opened(struct leat_session *session);
 void leat_session_search_readable(struct leat_session *session);
 void leat_session_search_next(struct leat_session *session);
+
+/* The present backend is gone, or of no use, for REASON: a failure, unless it may be its way to
+ * refuse the login. */
+void leat_session_search_lost(struct leat_session *session, const char *reason);
 
 /* The present backend failed for the reason given: it is noted, and the next one is tried. */
 void leat_session_search_failed(struct leat_session *session, const char *format, ...)

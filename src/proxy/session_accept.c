@@ -38,48 +38,59 @@ static void keep_early(struct leat_session *session, const uint8_t *data, size_t
     handshake->early_len = len;
 }
 
-/* The client has said all that leat needs to find its broker. */
-static void asked_to_open(struct leat_session *session)
+/* Takes over what the client has said of itself. */
+static void take_login(struct leat_session *session)
 {
-    struct leat_session_handshake *handshake = session->handshake;
+    struct leat_amqp_login *login = &session->handshake->server.login;
 
-    session->login = handshake->server.login;
-    memset(&handshake->server.login, 0, sizeof(handshake->server.login));
-    leat_leg_pause(&session->client);
-    leat_leg_start_heartbeat(&session->client, (uint64_t)session->login.tune.heartbeat_s * 1000);
-    leat_session_search_begin(session);
+    session->login = *login;
+    memset(login, 0, sizeof(*login));
 }
 
-/* Acts on what the server's part says. True if it is to be fed on. */
-static bool act(struct leat_session *session, enum leat_amqp_server_event event)
+/* Heartbeats run from Tune-Ok on (specification 4.2.7), also while a backend is sought. */
+static void start_heartbeat_once_tuned(struct leat_session *session)
+{
+    const struct leat_amqp_tune *tune = &session->handshake->server.login.tune;
+
+    if (tune->frame_max != 0 && session->client.heartbeat_ms == 0)
+        leat_leg_start_heartbeat(&session->client, (uint64_t)tune->heartbeat_s * 1000);
+}
+
+/* Acts on what the server's part says. */
+static void act(struct leat_session *session, enum leat_amqp_server_event event)
 {
     const struct leat_amqp_server *server = &session->handshake->server;
     struct leat_session_end end = {.by = LEAT_BY_CLIENT};
 
     switch (event) {
     case LEAT_AMQP_SERVER_MORE:
-        return true;
+        break;
     case LEAT_AMQP_SERVER_OPEN:
-        asked_to_open(session);
-        return false;
+        take_login(session);
+        leat_leg_pause(&session->client);
+        leat_session_search_begin(session);
+        break;
     case LEAT_AMQP_SERVER_REFUSED:
-        /* The Close is in the output already. */
+        take_login(session);
         end.by = LEAT_BY_LEAT;
+        end.has_close = true;
+        end.is_told = true; /* the Close was in the output */
+        end.close = (struct leat_amqp_close){server->refusal_code, leat_str_of("")};
         leat_session_end(session, &end, "%s", server->refusal.text);
-        return false;
+        break;
     case LEAT_AMQP_SERVER_FOREIGN:
         leat_session_end(session, &end, "%s", server->refusal.text);
-        return false;
+        break;
     case LEAT_AMQP_SERVER_CLOSED:
+        take_login(session);
         end.orderly = true;
         leat_session_end(session, &end, "it closed before it opened a vhost");
-        return false;
+        break;
     case LEAT_AMQP_SERVER_NOMEM:
         end.by = LEAT_BY_LEAT;
         leat_session_end(session, &end, "out of memory");
-        return false;
+        break;
     }
-    return false;
 }
 
 static void read_some(struct leat_session *session, const uint8_t *data, size_t len)
@@ -96,8 +107,9 @@ static void read_some(struct leat_session *session, const uint8_t *data, size_t 
         leat_session_log_handshake(session, &session->client, data, taken);
     if (!leat_leg_write_own(&session->client, &out))
         event = LEAT_AMQP_SERVER_NOMEM;
+    start_heartbeat_once_tuned(session);
     keep_early(session, data + taken, len - taken);
-    (void)act(session, event);
+    act(session, event);
 }
 
 void leat_session_accept_readable(struct leat_session *session)
@@ -108,9 +120,10 @@ void leat_session_accept_readable(struct leat_session *session)
     enum leat_status status =
         leat_stream_read(session->client.stream, buf, sizeof(handshake->early), &len);
 
-    if (status == LEAT_OK)
+    if (status == LEAT_OK) {
+        leat_leg_received(&session->client, 0);
         read_some(session, buf, len);
-    else if (status != LEAT_EAGAIN)
+    } else if (status != LEAT_EAGAIN)
         leat_session_leg_lost(session, &session->client,
                               leat_leg_end_reason(&session->client, status));
 }

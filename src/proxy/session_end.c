@@ -18,13 +18,13 @@ static void send_own(struct leat_leg *leg, const struct leat_writer *frame)
         leat_leg_close(leg);
 }
 
-static void send_close(struct leat_leg *leg, uint16_t code, struct leat_str text)
+static void send_close(struct leat_leg *leg, const struct leat_amqp_close *close)
 {
     uint8_t buf[LEAT_AMQP_CLOSE_MAX];
     struct leat_writer frame;
 
     leat_writer_init(&frame, buf, sizeof(buf));
-    leat_amqp_write_close(&frame, code, text);
+    leat_amqp_write_close(&frame, close->code, close->text);
     send_own(leg, &frame);
 }
 
@@ -44,7 +44,7 @@ static void count(struct leat_session *session, const struct leat_session_end *e
 
     if (session->was_open)
         counters->closed++;
-    else if (end->code != 0)
+    else if (end->is_told)
         counters->refused++;
     else
         counters->failed++;
@@ -56,9 +56,18 @@ static void count(struct leat_session *session, const struct leat_session_end *e
     session->is_counted = false;
 }
 
-void leat_session_end(struct leat_session *session, const struct leat_session_end *end,
+/* Whether a Close would reach the client: AMQP has begun, and no frame is half sent. */
+static bool can_be_told(struct leat_session *session)
+{
+    return session->client.is_opened && session->state != LEAT_SESSION_TLS &&
+           leat_leg_may_insert(&session->client);
+}
+
+void leat_session_end(struct leat_session *session, const struct leat_session_end *how,
                       const char *format, ...)
 {
+    struct leat_session_end end = *how;
+    bool must_tell = end.has_close && !end.is_told && can_be_told(session);
     char reason[256];
     va_list args;
 
@@ -67,12 +76,13 @@ void leat_session_end(struct leat_session *session, const struct leat_session_en
     va_start(args, format);
     (void)vsnprintf(reason, sizeof(reason), format, args);
     va_end(args);
-    leat_session_log_end(session, end, reason);
+    end.is_told = end.is_told || must_tell;
+    leat_session_log_end(session, &end, reason);
     leat_timer_stop(session->worker->loop, &session->deadline);
-    count(session, end);
+    count(session, &end);
     leat_session_set_state(session, LEAT_SESSION_ENDING);
-    if (end->code != 0)
-        send_close(&session->client, end->code, end->text);
+    if (must_tell)
+        send_close(&session->client, &end.close);
     leat_leg_finish(&session->client);
     if (session->broker.is_opened)
         leat_leg_finish(&session->broker);
@@ -86,12 +96,16 @@ void leat_session_end(struct leat_session *session, const struct leat_session_en
 
 void leat_session_leg_lost(struct leat_session *session, struct leat_leg *leg, const char *reason)
 {
-    static const struct leat_str broker_text =
-        LEAT_STR_INIT("CONNECTION_FORCED - broker connection lost");
+    static const struct leat_amqp_close broker_lost = {
+        LEAT_AMQP_CONNECTION_FORCED, LEAT_STR_INIT("CONNECTION_FORCED - broker connection lost")};
     bool is_client = leg == &session->client;
     bool is_done = is_client && session->client_answered;
     struct leat_session_end end = {.by = is_client ? LEAT_BY_CLIENT : LEAT_BY_BROKER};
 
+    if (session->state == LEAT_SESSION_SEARCH && !is_client) {
+        leat_session_search_lost(session, reason);
+        return;
+    }
     if (is_done) {
         leat_leg_finish(leg); /* it has closed as it should; the broker has not yet */
         return;
@@ -101,8 +115,8 @@ void leat_session_leg_lost(struct leat_session *session, struct leat_leg *leg, c
         return;
     }
     if (!is_client) {
-        end.code = LEAT_AMQP_CONNECTION_FORCED;
-        end.text = broker_text;
+        end.has_close = true;
+        end.close = broker_lost;
     }
     leat_session_end(session, &end, "%s", reason);
 }
@@ -125,10 +139,10 @@ static void end_closing(struct leat_session *session, const char *more)
 /* The client has nothing more to say: the broker, which has got all of it, is told. */
 static void close_broker(struct leat_session *session)
 {
-    static const struct leat_str text = LEAT_STR_INIT("Goodbye");
+    static const struct leat_amqp_close close = {LEAT_AMQP_REPLY_SUCCESS, LEAT_STR_INIT("Goodbye")};
 
     session->client_answered = true;
-    send_close(&session->broker, LEAT_AMQP_REPLY_SUCCESS, text);
+    send_close(&session->broker, &close);
     leat_session_set_deadline(session, session->worker->shared->config->timeout_close_ms);
 }
 
@@ -201,8 +215,9 @@ bool leat_session_drain(struct leat_session *session)
     static const struct leat_session_end end = {
         .by = LEAT_BY_LEAT,
         .orderly = true,
-        .code = LEAT_AMQP_CONNECTION_FORCED,
-        .text = LEAT_STR_INIT("CONNECTION_FORCED - the proxy is shutting down"),
+        .has_close = true,
+        .close = {LEAT_AMQP_CONNECTION_FORCED,
+                  LEAT_STR_INIT("CONNECTION_FORCED - the proxy is shutting down")},
     };
 
     if (session->state == LEAT_SESSION_CLOSING || session->state == LEAT_SESSION_ENDING)
@@ -213,7 +228,7 @@ bool leat_session_drain(struct leat_session *session)
     }
     if (!leat_leg_may_insert(&session->client))
         return false;
-    send_close(&session->client, end.code, end.text);
+    send_close(&session->client, &end.close);
     session->closed_with_200 = true;
     (void)snprintf(session->close_reason, sizeof(session->close_reason), "leat is shutting down");
     begin_closing(session, LEAT_BY_LEAT);

@@ -9,11 +9,27 @@
 #include "proxy/session.h"
 
 #define LINE_MAX_BYTES 1000
+#define NAME_MAX_BYTES 64
 #define EARLY_BURST 100
 
 static const char *or_none(const char *text)
 {
     return *text != '\0' ? text : "none";
+}
+
+/* Adds a name that the client chose. A long one must not push out what follows. */
+static void add_name(struct leat_text *line, const char *key, struct leat_str name)
+{
+    bool is_long = name.len > NAME_MAX_BYTES;
+
+    if (name.ptr == NULL)
+        return;
+    if (is_long)
+        name.len = NAME_MAX_BYTES;
+    leat_text_add(line, " %s=", key);
+    leat_text_add_quoted(line, name);
+    if (is_long)
+        leat_text_add(line, "...");
 }
 
 static void add_who(struct leat_text *line, const struct leat_session *session)
@@ -24,14 +40,8 @@ static void add_who(struct leat_text *line, const struct leat_session *session)
     if (session->client.stream != NULL)
         tls = leat_stream_tls(session->client.stream);
     leat_text_add(line, " peer=%s", leat_addr_text(&session->peer, peer));
-    if (session->login.user.ptr != NULL) {
-        leat_text_add(line, " user=");
-        leat_text_add_quoted(line, session->login.user);
-    }
-    if (session->login.vhost.ptr != NULL) {
-        leat_text_add(line, " vhost=");
-        leat_text_add_quoted(line, session->login.vhost);
-    }
+    add_name(line, "user", session->login.user);
+    add_name(line, "vhost", session->login.vhost);
     if (session->backend != NULL)
         leat_text_add(line, " backend=%s", session->backend->text);
     leat_text_add(line, " tls=%s cipher=%s", or_none(tls.version), or_none(tls.cipher));
@@ -81,7 +91,7 @@ void leat_session_log_end(const struct leat_session *session, const struct leat_
 {
     static const char *const by[] = {"client", "broker", "leat"};
     const struct leat_worker *worker = session->worker;
-    const char *event = session->was_open ? "closed" : (end->code != 0) ? "refused" : "failed";
+    const char *event = session->was_open ? "closed" : end->is_told ? "refused" : "failed";
     uint64_t ms = leat_loop_now_ms(worker->loop) - session->began_at;
     char buf[LINE_MAX_BYTES];
     struct leat_text line;
@@ -90,8 +100,8 @@ void leat_session_log_end(const struct leat_session *session, const struct leat_
         return;
     leat_text_init(&line, buf, sizeof(buf));
     leat_text_add(&line, "%s by=%s", event, by[end->by]);
-    if (end->code != 0)
-        leat_text_add(&line, " code=%u", end->code);
+    if (end->is_told)
+        leat_text_add(&line, " code=%u", end->close.code);
     leat_text_add(&line, " reason=");
     leat_text_add_quoted(&line, leat_str_of(reason));
     add_who(&line, session);
@@ -215,5 +225,5 @@ void leat_session_log_turn(const struct leat_session *session, const struct leat
                   "sent=%zu queued=%zu waits=\"%s\"",
                   (unsigned long long)session->id, leg_name(session, from),
                   leg_name(session, target), turn->received, turn->records, turn->delivered,
-                  turn->inside, sent, leat_stream_queued(target->stream), waits);
+                  turn->inside, sent, leat_leg_queued(target), waits);
 }

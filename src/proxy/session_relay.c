@@ -4,9 +4,6 @@
 #include "base/str.h"
 #include "proxy/session.h"
 
-#define READ_SIZE_MIN (16u * 1024u)
-#define READ_SIZE_SPARE_FROM (64u * 1024u)
-
 #define PARTS 64
 #define PUT_ROOM 1024
 
@@ -61,19 +58,13 @@ static void add_copy(struct batch *batch, const uint8_t *data, size_t len)
 
 static void malformed(struct leat_session *session, const struct leat_leg *from)
 {
-    static const struct leat_str broker_text =
-        LEAT_STR_INIT("INTERNAL_ERROR - the broker sent a malformed frame");
-    bool by_client = from == &session->client;
     const struct leat_amqp_relay *relay = &from->relay;
     struct leat_session_end end = {
-        .by = by_client ? LEAT_BY_CLIENT : LEAT_BY_BROKER,
-        .code = relay->error_code,
-        .text = leat_str_of(relay->error.text),
+        .by = (from == &session->client) ? LEAT_BY_CLIENT : LEAT_BY_BROKER,
+        .has_close = true,
+        .close = {relay->error_code, leat_str_of(relay->error.text)},
     };
 
-    if (!by_client && relay->error_code != LEAT_AMQP_FRAME_ERROR)
-        end = (struct leat_session_end){
-            .by = LEAT_BY_BROKER, .code = LEAT_AMQP_INTERNAL_ERROR, .text = broker_text};
     leat_session_end(session, &end, "%s", relay->error.text);
 }
 
@@ -152,11 +143,11 @@ static void adapt(struct leat_session *session, struct leat_leg *from, size_t re
 {
     const struct leat_shared *shared = session->worker->shared;
     size_t most = shared->config->limit_session_queue_bytes;
-    bool stalled = leat_stream_queued(leat_leg_other(from)->stream) > 0;
+    bool stalled = leat_leg_queued(leat_leg_other(from)) > 0;
 
     if (stalled || shared->account.held > shared->account.limit)
-        from->read_size = READ_SIZE_MIN;
-    else if (received >= from->read_size)
+        from->read_size = LEAT_LEG_READ_MIN;
+    else if (received >= from->read_size - from->read_size / 4)
         from->read_size = (from->read_size * 2 < most) ? from->read_size * 2 : most;
     if (stalled)
         leat_leg_pause(from);
@@ -173,18 +164,13 @@ void leat_session_relay(struct leat_session *session, struct leat_leg *leg, cons
 void leat_session_relay_readable(struct leat_session *session, struct leat_leg *leg)
 {
     uint8_t *buf = leat_loop_scratch(session->worker->loop, LEAT_SCRATCH_PLAIN);
-    /* Over TLS a read has to have room for more than what it receives: a record of which
-     * all but the end came before. */
-    size_t spare = (leg->read_size >= READ_SIZE_SPARE_FROM)
-                       ? LEAT_SCRATCH_PLAIN_SIZE - LEAT_SCRATCH_RECV_SIZE
-                       : 0;
     size_t len = 0, sent = 0;
-    enum leat_status status = leat_stream_read(leg->stream, buf, leg->read_size + spare, &len);
+    enum leat_status status = leat_stream_read(leg->stream, buf, leg->read_size, &len);
 
     if (status == LEAT_OK) {
         sent = relay(session, leg, buf, len);
         if (session->state != LEAT_SESSION_ENDING)
-            adapt(session, leg, len);
+            adapt(session, leg, leat_stream_turn(leg->stream)->received);
     }
     if (leat_log_is_on(session->worker->shared->log, LEAT_LOG_TRACE))
         leat_session_log_turn(session, leg, sent);

@@ -8,17 +8,19 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text.h"
 #include "buf/writer.h"
 #include "proxy/session.h"
 #include "tls/stream.h"
 
-#define CONNECT_BURST 5
+#define PASS_OVER_BURST 5
 
 static void refuse(struct leat_session *session, enum leat_session_by by, uint16_t code,
                    struct leat_str text)
 {
-    leat_session_end(session, &(struct leat_session_end){.by = by, .code = code, .text = text},
-                     "%.*s", (int)text.len, text.ptr);
+    const struct leat_session_end end = {.by = by, .has_close = true, .close = {code, text}};
+
+    leat_session_end(session, &end, "%.*s", (int)text.len, text.ptr);
 }
 
 /* Lets go of the present backend and tries the next. */
@@ -28,6 +30,66 @@ static void give_up_backend(struct leat_session *session)
     session->broker.stream = NULL;
     leat_amqp_client_fini(&session->handshake->client);
     leat_session_search_next(session);
+}
+
+/* What the broker said may be part of a reason. */
+static const char *quote(char *buf, size_t cap, const char *reason)
+{
+    struct leat_text text;
+
+    leat_text_init(&text, buf, cap);
+    leat_text_add_quoted(&text, leat_str_of(reason));
+    return buf;
+}
+
+/* Notes and logs that the present backend failed, and why. */
+static void blame_backend(struct leat_session *session, const char *reason)
+{
+    const struct leat_log *log = session->worker->shared->log;
+    struct leat_backend *backend = session->backend;
+    uint32_t backoff = leat_backend_failed(backend, leat_loop_now_ms(session->worker->loop));
+    char quoted[400];
+
+    (void)quote(quoted, sizeof(quoted), reason);
+    if (backoff != 0)
+        leat_log_line(log, LEAT_LOG_WARN,
+                      "session=%llu backend=%s failed: reason=%s; it goes last for %u s",
+                      (unsigned long long)session->id, backend->text, quoted, backoff / 1000);
+    else
+        leat_log_line(log, LEAT_LOG_DEBUG, "session=%llu backend=%s failed again: reason=%s",
+                      (unsigned long long)session->id, backend->text, quoted);
+}
+
+void leat_session_search_failed(struct leat_session *session, const char *format, ...)
+{
+    char reason[256];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(reason, sizeof(reason), format, args);
+    va_end(args);
+    blame_backend(session, reason);
+    give_up_backend(session);
+}
+
+/* Tries the next backend without holding anything against this one. */
+static void pass_over(struct leat_session *session, const char *format, ...)
+{
+    struct leat_shared *shared = session->worker->shared;
+    char reason[256], quoted[400];
+    uint32_t held_back;
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(reason, sizeof(reason), format, args);
+    va_end(args);
+    /* Without a back-off every session may meet the same. */
+    if (leat_log_rate_allows(&shared->rate_pass_over, PASS_OVER_BURST,
+                             leat_loop_now_ms(session->worker->loop), &held_back))
+        leat_log_line(shared->log, LEAT_LOG_WARN, "session=%llu backend=%s passed over: reason=%s",
+                      (unsigned long long)session->id, session->backend->text,
+                      quote(quoted, sizeof(quoted), reason));
+    give_up_backend(session);
 }
 
 /* Events of the broker's stream. */
@@ -72,9 +134,6 @@ static void broker_drained(struct leat_stream *stream, void *arg)
 /* No connection to the present backend came about. */
 static void connecting_failed(struct leat_session *session, const struct leat_error *err)
 {
-    struct leat_shared *shared = session->worker->shared;
-    uint32_t held_back;
-
     switch (err->sys) {
     case EADDRNOTAVAIL:
     case EMFILE:
@@ -82,31 +141,12 @@ static void connecting_failed(struct leat_session *session, const struct leat_er
     case ENOBUFS:
     case ENOMEM:
         /* A lack on this side: the backend is not to blame. */
-        if (leat_log_rate_allows(&shared->rate_connect, CONNECT_BURST,
-                                 leat_loop_now_ms(session->worker->loop), &held_back))
-            leat_log_line(shared->log, LEAT_LOG_ERROR, "session=%llu backend=%s not tried: %s",
-                          (unsigned long long)session->id, session->backend->text, err->text);
-        give_up_backend(session);
+        pass_over(session, "%s", err->text);
         break;
     default:
         leat_session_search_failed(session, "%s", err->text);
         break;
     }
-}
-
-/* The stream to the present backend has ended; TEXT says how. */
-static void broker_lost(struct leat_session *session, const char *text)
-{
-    static const struct leat_str refused =
-        LEAT_STR_INIT("ACCESS_REFUSED - the broker closed the connection in answer to the login");
-    const struct leat_amqp_client *client = &session->handshake->client;
-
-    /* A broker that cannot say so drops the connection for a wrong password, and a password
-     * must not be tried on one node after the other. */
-    if (session->handshake->login_sent && !client->tells_auth_failure)
-        refuse(session, LEAT_BY_BROKER, LEAT_AMQP_ACCESS_REFUSED, refused);
-    else
-        leat_session_search_failed(session, "%s", text);
 }
 
 static void broker_failed(struct leat_stream *stream, void *arg)
@@ -117,7 +157,7 @@ static void broker_failed(struct leat_stream *stream, void *arg)
     if (session->state != LEAT_SESSION_SEARCH)
         leat_session_leg_lost(session, &session->broker, err->text);
     else if (session->broker.is_opened)
-        broker_lost(session, err->text);
+        leat_session_search_lost(session, err->text);
     else
         connecting_failed(session, err);
 }
@@ -185,21 +225,21 @@ void leat_session_search_next(struct leat_session *session)
         connecting_failed(session, &err);
 }
 
-void leat_session_search_failed(struct leat_session *session, const char *format, ...)
+void leat_session_search_lost(struct leat_session *session, const char *reason)
 {
-    const struct leat_log *log = session->worker->shared->log;
-    struct leat_backend *backend = session->backend;
-    char reason[256];
-    va_list args;
+    static const struct leat_str refused =
+        LEAT_STR_INIT("ACCESS_REFUSED - the broker did not answer the login");
 
-    va_start(args, format);
-    (void)vsnprintf(reason, sizeof(reason), format, args);
-    va_end(args);
-    uint32_t backoff = leat_backend_failed(backend, leat_loop_now_ms(session->worker->loop));
-    leat_log_line(log, backoff != 0 ? LEAT_LOG_WARN : LEAT_LOG_DEBUG,
-                  "session=%llu backend=%s failed: %s; it goes last for %u s",
-                  (unsigned long long)session->id, backend->text, reason, backoff / 1000);
-    give_up_backend(session);
+    if (!session->handshake->login_sent || session->handshake->client.tells_auth_failure) {
+        leat_session_search_failed(session, "%s", reason);
+        return;
+    }
+    /* This broker cannot say that a password is wrong, so this may be its way, and a password
+     * must not be tried on one node after the other. */
+    leat_log_line(session->worker->shared->log, LEAT_LOG_DEBUG,
+                  "session=%llu backend=%s taken for a refusal: %s",
+                  (unsigned long long)session->id, session->backend->text, reason);
+    refuse(session, LEAT_BY_BROKER, LEAT_AMQP_ACCESS_REFUSED, refused);
 }
 
 static void on_search_deadline(void *arg)
@@ -208,6 +248,8 @@ static void on_search_deadline(void *arg)
         LEAT_STR_INIT("CONNECTION_FORCED - no broker could be reached in time");
     struct leat_session *session = arg;
 
+    /* Else the next session would wait for the same one. */
+    blame_backend(session, "the time for finding a backend is over (timeouts.search)");
     refuse(session, LEAT_BY_LEAT, LEAT_AMQP_CONNECTION_FORCED, none);
 }
 
@@ -266,7 +308,7 @@ void leat_session_search_connected(struct leat_session *session)
 static void write_out(struct leat_session *session, struct leat_writer *out)
 {
     if (!leat_leg_write_own(&session->broker, out))
-        leat_session_search_failed(session, "out of memory");
+        pass_over(session, "out of memory");
 }
 
 void leat_session_search_opened(struct leat_session *session)
@@ -293,13 +335,6 @@ static void tell_open_ok(struct leat_session *session)
         leat_session_leg_lost(session, &session->client, "out of memory");
 }
 
-/* The frame limit that is enforced: some clients take frame_max for the payload's, and
- * RabbitMQ lets them. */
-static uint32_t with_slack(uint32_t frame_max)
-{
-    return frame_max == 0 ? 0 : frame_max + LEAT_AMQP_FRAME_OVERHEAD;
-}
-
 /* The broker has let the session in; REST is what it sent behind Open-Ok. */
 static void opened(struct leat_session *session, const uint8_t *rest, size_t rest_len)
 {
@@ -312,12 +347,11 @@ static void opened(struct leat_session *session, const uint8_t *rest, size_t res
     leat_farm_learn(shared->farm, &handshake->client.offered);
     if (leat_backend_opened(session->backend))
         leat_log_line(shared->log, LEAT_LOG_INFO, "backend=%s works again", session->backend->text);
-    leat_amqp_relay_init(&session->client.relay, with_slack(client->frame_max), broker->frame_max);
-    leat_amqp_relay_init(&session->broker.relay, with_slack(broker->frame_max), client->frame_max);
+    leat_amqp_relay_init(&session->client.relay, client->frame_max, broker->frame_max);
+    leat_amqp_relay_init(&session->broker.relay, broker->frame_max, client->frame_max);
     session->client.bytes = 0;
     session->client.relay.trace = session->trace;
     session->broker.relay.trace = session->trace;
-    leat_leg_start_heartbeat(&session->broker, (uint64_t)broker->heartbeat_s * 1000);
     session->handshake = NULL;
     shared->handshakes--;
     session->was_open = true;
@@ -326,11 +360,11 @@ static void opened(struct leat_session *session, const uint8_t *rest, size_t res
     leat_session_set_state(session, LEAT_SESSION_OPEN);
     leat_session_log_opened(session);
     tell_open_ok(session);
-    if (session->state == LEAT_SESSION_OPEN && handshake->early_len > 0)
+    if (session->state != LEAT_SESSION_ENDING && handshake->early_len > 0)
         leat_session_relay(session, &session->client, handshake->early, handshake->early_len);
-    if (session->state == LEAT_SESSION_OPEN && rest_len > 0)
+    if (session->state != LEAT_SESSION_ENDING && rest_len > 0)
         leat_session_relay(session, &session->broker, rest, rest_len);
-    if (session->state == LEAT_SESSION_OPEN && leat_stream_queued(session->broker.stream) == 0)
+    if (session->state != LEAT_SESSION_ENDING && leat_leg_queued(&session->broker) == 0)
         leat_leg_resume(&session->client);
     leat_session_handshake_free(handshake, session->worker->loop);
 }
@@ -348,11 +382,13 @@ static void refused(struct leat_session *session)
     bool node_is_full =
         client->close_code == LEAT_AMQP_NOT_ALLOWED && has(text, "node connection limit");
 
-    /* The node cannot take anyone now: another one may. */
-    if (client->close_code == LEAT_AMQP_CONNECTION_FORCED ||
-        client->close_code == LEAT_AMQP_INTERNAL_ERROR || node_is_full)
+    if (client->close_code == LEAT_AMQP_CONNECTION_FORCED || node_is_full)
+        /* The node takes nobody now. */
         leat_session_search_failed(session, "it answered %u %.*s", client->close_code,
                                    (int)text.len, text.ptr);
+    else if (client->close_code == LEAT_AMQP_INTERNAL_ERROR)
+        /* It may have to do with this session only. */
+        pass_over(session, "it answered %u %.*s", client->close_code, (int)text.len, text.ptr);
     else
         refuse(session, LEAT_BY_BROKER, client->close_code, text);
 }
@@ -383,13 +419,25 @@ static bool act(struct leat_session *session, enum leat_amqp_client_event event,
         refuse(session, LEAT_BY_BROKER, LEAT_AMQP_NOT_IMPLEMENTED, secure);
         return false;
     case LEAT_AMQP_CLIENT_FAILED:
-        leat_session_search_failed(session, "%s", session->handshake->client.failure.text);
+        leat_session_search_lost(session, session->handshake->client.failure.text);
+        return false;
+    case LEAT_AMQP_CLIENT_UNFIT:
+        pass_over(session, "%s", session->handshake->client.failure.text);
         return false;
     case LEAT_AMQP_CLIENT_NOMEM:
-        leat_session_search_failed(session, "out of memory");
+        pass_over(session, "out of memory");
         return false;
     }
     return false;
+}
+
+/* Heartbeats run from Tune-Ok on (specification 4.2.7). */
+static void start_heartbeat_once_tuned(struct leat_session *session)
+{
+    const struct leat_amqp_tune *tune = &session->handshake->client.tune;
+
+    if (tune->frame_max != 0 && session->broker.heartbeat_ms == 0)
+        leat_leg_start_heartbeat(&session->broker, (uint64_t)tune->heartbeat_s * 1000);
 }
 
 static void feed(struct leat_session *session, const uint8_t *data, size_t len)
@@ -400,7 +448,7 @@ static void feed(struct leat_session *session, const uint8_t *data, size_t len)
     bool more = true;
 
     if (answer == NULL) {
-        leat_session_search_failed(session, "out of memory");
+        pass_over(session, "out of memory");
         return;
     }
     while (more) {
@@ -414,6 +462,7 @@ static void feed(struct leat_session *session, const uint8_t *data, size_t len)
         write_out(session, &out);
         if (session->broker.stream != stream)
             break;
+        start_heartbeat_once_tuned(session);
         data += taken;
         len -= taken;
         more = act(session, event, data, len);
@@ -428,8 +477,9 @@ void leat_session_search_readable(struct leat_session *session)
     size_t len;
     enum leat_status status = leat_stream_read(stream, buf, LEAT_SCRATCH_PLAIN_SIZE, &len);
 
-    if (status == LEAT_OK)
+    if (status == LEAT_OK) {
+        leat_leg_received(&session->broker, 0);
         feed(session, buf, len);
-    else if (status != LEAT_EAGAIN)
-        broker_lost(session, leat_leg_end_reason(&session->broker, status));
+    } else if (status != LEAT_EAGAIN)
+        leat_session_search_lost(session, leat_leg_end_reason(&session->broker, status));
 }

@@ -277,16 +277,21 @@ enum leat_status leat_worker_start(struct leat_worker *worker, struct leat_error
     return LEAT_OK;
 }
 
+void leat_worker_stop(struct leat_worker *worker)
+{
+    if (!worker->is_started)
+        return;
+    leat_loop_post(worker->loop, &worker->finish);
+    (void)pthread_join(worker->thread, NULL);
+    worker->is_started = false;
+}
+
 void leat_worker_fini(struct leat_worker *worker)
 {
     if (worker->loop == NULL)
         return;
-    if (worker->is_started) {
-        leat_loop_post(worker->loop, &worker->finish);
-        (void)pthread_join(worker->thread, NULL);
-    } else {
-        on_finish(worker);
-    }
+    leat_loop_turn(worker->loop, 0);
+    on_finish(worker);
     leat_loop_free(worker->loop);
     worker->loop = NULL;
 }

@@ -42,7 +42,7 @@ struct leat_shared {
     uint64_t sessions_max, handshakes_max; /* what configuration and descriptors allow */
     struct leat_log_rate rate_early;       /* connections that fail before anyone is known */
     struct leat_log_rate rate_accept;      /* descriptors used up */
-    struct leat_log_rate rate_connect;     /* connecting failed for a lack of this side's */
+    struct leat_log_rate rate_pass_over;   /* backends that are passed over */
     struct leat_log_rate rate_limit;       /* connections turned away */
     size_t listener_count;
     _Atomic unsigned listening; /* workers that still watch the listeners */
@@ -97,7 +97,11 @@ leat_worker_init(struct leat_worker *worker, struct leat_shared *shared, struct 
 LEAT_MUST_CHECK enum leat_status leat_worker_start(struct leat_worker *worker,
                                                    struct leat_error *err);
 
-/* Stops the thread if it runs, cuts the sessions and frees what WORKER holds. */
+/* Cuts the sessions and ends the thread, if it runs. */
+void leat_worker_stop(struct leat_worker *worker);
+
+/* Cuts what others have handed over since, and frees what WORKER holds. All workers have been
+ * stopped. */
 void leat_worker_fini(struct leat_worker *worker);
 
 /* Closes the listening sockets, which no worker may watch any more. */

@@ -106,7 +106,7 @@ def test_a_large_first_frame_is_refused(start):
     client.close()
     assert code == 501
     assert "8192" in text, "the limit is not named"
-    assert leat.wait("failed")
+    assert leat.wait("refused").fields["code"] == "501"
 
 
 def test_a_large_first_frame_is_let_in_when_the_limit_is_raised(start, broker):

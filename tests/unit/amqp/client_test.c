@@ -434,21 +434,27 @@ static void secure_is_told(void **state)
     wire_free(&challenge);
 }
 
-/* Checks that IN fails with a text that has PART. */
-static void check_failed(const struct wire *in, const char *part)
+/* Checks that IN ends in EVENT, FAILED or UNFIT, with a text that has PART. */
+static void check_end(const struct wire *in, enum leat_amqp_client_event event, const char *part)
 {
     for (int cut = 0; cut < WIRE_CUTS; cut++) {
         struct leat_amqp_client client;
         struct outcome outcome;
 
         run(&client, in, cut, &outcome);
-        assert_int_equal(outcome.event, LEAT_AMQP_CLIENT_FAILED);
-        assert_int_equal(client.failure.status, LEAT_EPROTOCOL);
+        assert_int_equal(outcome.event, event);
+        assert_int_equal(client.failure.status,
+                         event == LEAT_AMQP_CLIENT_FAILED ? LEAT_EPROTOCOL : LEAT_EUSAGE);
         assert_non_null(strstr(client.failure.text, part));
         assert_string_equal(leat_amqp_client_awaits(&client), "nothing");
         leat_amqp_client_fini(&client);
         wire_free(&outcome.out);
     }
+}
+
+static void check_failed(const struct wire *in, const char *part)
+{
+    check_end(in, LEAT_AMQP_CLIENT_FAILED, part);
 }
 
 static void other_protocols_are_named(void **state)
@@ -478,10 +484,10 @@ static void wrong_frames_fail(void **state)
 
     (void)state;
     add_start_with(&in, "EXTERNAL PLAINX", true);
-    check_failed(&in, "mechanism PLAIN; it offers \"EXTERNAL PLAINX\"");
+    check_end(&in, LEAT_AMQP_CLIENT_UNFIT, "mechanism PLAIN; it offers \"EXTERNAL PLAINX\"");
     in.len = 0;
     add_start_with(&in, "", true);
-    check_failed(&in, "it offers \"\"");
+    check_end(&in, LEAT_AMQP_CLIENT_UNFIT, "it offers \"\"");
     in.len = 0;
     add_start(&in);
     in.buf[12] = 8; /* version 0-8 */

@@ -370,7 +370,10 @@ static void frames_above_a_limit_are_errors(void **state)
     wire_frame(&in, 1, 1, zeros, 4096 - 8);
     wire_frame(&in, 2, 1, zeros, 4096 - 8);
     check(4096, 4096, false, &in, &(struct expected){.out = &in, .frames = 3});
-    check_error(4095, 4096, &in, 501, "4096 bytes long, the negotiated frame_max is 4095");
+    /* Eight bytes more than was negotiated are let through, since some clients take frame_max
+     * for the payload's; nine are not. */
+    check(4088, 4096, false, &in, &(struct expected){.out = &in, .frames = 3});
+    check_error(4087, 4096, &in, 501, "4096 bytes long, the negotiated frame_max is 4087");
     in.len = 0;
     wire_frame(&in, 1, 1, zeros, 5000 - 8);
     check_error(0, 4096, &in, 501, "method frame on channel 1 is 5000 bytes long");
