@@ -13,8 +13,9 @@
  *   ENDING     the end is logged; queued bytes are sent, then both streams close
  *
  * Files: session.c (life and events), session_accept.c (the client's handshake),
- * session_search.c (the broker's), session_relay.c, session_end.c (every way to end), leg.c
- * (one side: writing, heartbeats), session_log.c.
+ * session_search.c (finding a backend), session_login.c (the broker's handshake),
+ * session_relay.c, session_end.c (every way to end), leg.c (one side: writing, heartbeats),
+ * session_log.c.
  *
  * Ownership: a session belongs to its worker and frees itself when both streams are closed.
  * Threads: its worker's.
@@ -121,11 +122,8 @@ void leat_session_cut(struct leat_session *session);
 void leat_session_accept_opened(struct leat_session *session);
 void leat_session_accept_readable(struct leat_session *session);
 
-/* session_search.c: the broker's */
+/* session_search.c: finding a backend */
 void leat_session_search_begin(struct leat_session *session);
-void leat_session_search_connected(struct leat_session *session);
-void leat_session_search_opened(struct leat_session *session);
-void leat_session_search_readable(struct leat_session *session);
 void leat_session_search_next(struct leat_session *session);
 
 /* The present backend is gone, or of no use, for REASON: a failure, unless it may be its way to
@@ -135,6 +133,18 @@ void leat_session_search_lost(struct leat_session *session, const char *reason);
 /* The present backend failed for the reason given: it is noted, and the next one is tried. */
 void leat_session_search_failed(struct leat_session *session, const char *format, ...)
     LEAT_PRINTF(2, 3);
+
+/* Tries the next backend without holding anything against this one. */
+void leat_session_search_pass_over(struct leat_session *session, const char *format, ...)
+    LEAT_PRINTF(2, 3);
+
+/* Ends the session with a Close to the client. */
+void leat_session_refuse(struct leat_session *session, enum leat_session_by by, uint16_t code,
+                         struct leat_str text);
+
+/* session_login.c: the broker's handshake */
+void leat_session_login_opened(struct leat_session *session);
+void leat_session_login_readable(struct leat_session *session);
 
 /* session_relay.c */
 
