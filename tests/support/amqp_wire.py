@@ -6,7 +6,6 @@ For what a well-behaved client library can't be made to do.
 """
 import collections
 import contextlib
-import os
 import socket
 import struct
 import threading
@@ -31,6 +30,7 @@ NUMBERS = {name: number for number, name in NAMES.items()}
 
 Tune = collections.namedtuple("Tune", "channel_max frame_max heartbeat")
 DEFAULT_TUNE = Tune(2047, 131072, 60)
+NO_HEARTBEAT = DEFAULT_TUNE._replace(heartbeat=0)
 
 
 class Frame(collections.namedtuple("Frame", "type channel payload")):
@@ -66,8 +66,8 @@ def longstr(value):
     return struct.pack(">I", len(value)) + value
 
 
-def table(values):
-    """A field table of strings, booleans, integers and tables."""
+def fields(values):
+    """The fields of a table of strings, booleans, integers and tables."""
     def field(value):
         if isinstance(value, bool):
             return b"t" + bytes([value])
@@ -77,7 +77,11 @@ def table(values):
             return b"F" + table(value)
         return b"S" + longstr(value)
 
-    return longstr(b"".join(shortstr(name) + field(value) for name, value in values.items()))
+    return b"".join(shortstr(name) + field(value) for name, value in values.items())
+
+
+def table(values):
+    return longstr(fields(values))
 
 
 class Cursor:
@@ -111,15 +115,21 @@ class Cursor:
         return values
 
 
-def close_args(code, text):
-    return struct.pack(">H", code) + shortstr(text) + struct.pack(">HH", 0, 0)
-
-
 def close_frame(code, text):
-    return method(0, "connection.close", close_args(code, text))
+    return method(0, "connection.close",
+                  struct.pack(">H", code) + shortstr(text) + struct.pack(">HH", 0, 0))
 
 
 CLOSE_OK = method(0, "connection.close-ok")
+
+
+def start_ok_args(properties=b"", mechanism="PLAIN", response="\0guest\0guest", locale="en_US"):
+    """Arguments of Start-Ok; PROPERTIES are a table's encoded fields."""
+    return longstr(properties) + shortstr(mechanism) + longstr(response) + shortstr(locale)
+
+
+def open_frame(vhost="/"):
+    return method(0, "connection.open", shortstr(vhost) + shortstr("") + b"\0")
 
 
 def read_close(frame_):
@@ -204,6 +214,7 @@ class Leg:
         self.sock.close()
 
 
+OPEN_OK = method(0, "connection.open-ok", shortstr(""))
 CAPABILITIES = {"authentication_failure_close": True, "connection.blocked": True,
                 "basic.nack": True, "publisher_confirms": True}
 
@@ -233,14 +244,17 @@ class Client(Leg):
         super().__init__(sock)
         self.tune = None
 
+    def greet(self):
+        """Header; returns Start."""
+        self.send(HEADER)
+        return self.expect("connection.start")
+
     def start(self, user="guest", password="guest", properties=None):
         """Header, Start, Start-Ok."""
-        self.send(HEADER)
-        self.expect("connection.start")
+        self.greet()
         properties = {"product": "wire", "capabilities": CAPABILITIES, **(properties or {})}
-        response = f"\0{user}\0{password}"
-        self.send_method("connection.start-ok", table(properties) + shortstr("PLAIN")
-                         + longstr(response) + shortstr("en_US"))
+        self.send_method("connection.start-ok", start_ok_args(
+            fields(properties), response=f"\0{user}\0{password}"))
 
     def tune_ok(self, tune=None):
         """Takes Tune and answers TUNE, or what was offered."""
@@ -250,27 +264,42 @@ class Client(Leg):
         return offered
 
     def open(self, vhost="/"):
-        self.send_method("connection.open", shortstr(vhost) + shortstr("") + b"\0")
-
-    def connect(self, heartbeat=0, vhost="/", **login):
-        """The whole handshake, to Open-Ok."""
-        self.start(**login)
-        self.tune_ok(Tune(2047, 131072, heartbeat))
-        self.open(vhost)
+        """Open and Open-Ok."""
+        self.send(open_frame(vhost))
         self.expect("connection.open-ok")
         return self
 
-    def answer_to_open(self, vhost="/", **login):
-        """What a broker says to this login: (code, text) of its Close, or "opened". Closes."""
+    def ask(self, tune=None, vhost="/", **login):
+        """The handshake up to Open, whose answer is left to the caller."""
         self.start(**login)
-        self.tune_ok()
-        self.open(vhost)
+        self.tune_ok(tune)
+        self.send(open_frame(vhost))
+        return self
+
+    def connect(self, heartbeat=0, **login):
+        """The whole handshake, to Open-Ok."""
+        self.ask(DEFAULT_TUNE._replace(heartbeat=heartbeat), **login)
+        self.expect("connection.open-ok")
+        return self
+
+    def answer_to_open(self, **login):
+        """What a broker says to this login: (code, text) of its Close, or "opened". Closes."""
+        self.ask(**login)
         answer = self.recv_frame()
         self.close()
         return "opened" if answer.name == "connection.open-ok" else read_close(answer)
 
+    def take_close(self, before=b""):
+        """Takes the Close, answers it with BEFORE and Close-Ok, and closes once the peer has ended
+        the connection without another word. Returns the code and the text."""
+        answer = read_close(self.expect("connection.close"))
+        self.send(before + CLOSE_OK)
+        assert self.recv_to_fin() == b"", "something comes after the Close"
+        self.close()
+        return answer
+
     def close_politely(self):
-        self.send_method("connection.close", close_args(200, "bye"))
+        self.send(close_frame(200, "bye"))
         self.expect("connection.close-ok")
         self.close()
 
@@ -303,28 +332,27 @@ class Session(Leg):
         self.tune = Tune(*struct.unpack(">HIH", self.expect("connection.tune-ok").args))
         self.vhost = Cursor(self.expect("connection.open").args).shortstr()
 
-    def handshake(self, tune=DEFAULT_TUNE, capabilities=None):
-        self.start(capabilities=capabilities)
+    def handshake(self, tune=DEFAULT_TUNE):
+        self.start()
         self.tune_and_open(tune)
-        self.send_method("connection.open-ok", shortstr(""))
+        self.send(OPEN_OK)
 
 
 # Scripts. Each plays one broker's connection to its end.
 
-def serving(tune=DEFAULT_TUNE, echo_heartbeats=False, answer_close=True):
+def serving(tune=DEFAULT_TUNE, echo_heartbeats=False):
     """A broker that opens sessions and otherwise only listens."""
     def script(session):
         session.handshake(tune)
         while (received := session.recv_frame()).name != "connection.close":
             if received.type == HEARTBEAT and echo_heartbeats:
                 session.send(frame(HEARTBEAT, 0))
-        if answer_close:
-            session.send_method("connection.close-ok")
+        session.send(CLOSE_OK)
         session.recv_to_end()
     return script
 
 
-def held(tune=DEFAULT_TUNE):
+def held(tune=NO_HEARTBEAT):
     """Opens the session and leaves it to the test."""
     def script(session):
         session.handshake(tune)
@@ -357,22 +385,15 @@ def securing(session):
     session.recv_to_end()
 
 
-def refusing(code, text):
-    """Answers Open with a Close."""
+def refusing(code, text, instead_of="open-ok"):
+    """Says Close instead of Tune or of Open-Ok; `received` is what came then, only a Close-Ok."""
     def script(session):
         session.start()
-        session.tune_and_open()
-        session.send_method("connection.close", close_args(code, text))
-        session.expect("connection.close-ok")
-        session.recv_to_end()
-    return script
-
-
-def dropping_after_start_ok(capabilities):
-    """Says nothing about a login that it does not like, as old brokers do."""
-    def script(session):
-        session.start(capabilities=capabilities)
-        session.close()
+        if instead_of == "open-ok":
+            session.tune_and_open()
+        session.send(close_frame(code, text))
+        session.received = session.recv_to_end()
+        assert session.received == CLOSE_OK, f"a refusal is answered with {session.received}"
     return script
 
 
@@ -385,20 +406,6 @@ def recording(tune=DEFAULT_TUNE, gate=None):
             assert gate.wait(SECONDS), "the test did not open the gate"
         session.received = session.recv_to_end()
     return script
-
-
-def closing_twice(session):
-    """Opens the session, then sends Close twice in one breath."""
-    session.handshake()
-    session.send(method(0, "connection.close", close_args(320, "CONNECTION_FORCED - one")) * 2)
-    session.recv_to_end()
-
-
-def noisy_after_open(session):
-    """Opens the session, then sends what is no frame."""
-    session.handshake()
-    session.send(b"\xff" * 64)
-    session.recv_to_end()
 
 
 class Broker:
@@ -468,8 +475,3 @@ class Broker:
         for thread in self._threads:
             thread.join(SECONDS)
         assert not self.failures, f"the scripted broker failed: {self.failures}"
-
-
-def noise(size):
-    """Random bytes that no protocol's first bytes are."""
-    return b"\x00" + os.urandom(size - 1)

@@ -19,7 +19,7 @@ def _openssl(*args):
 class Certs:
     """Files below DIRECTORY:
     `ca`, `other_ca`          two authorities
-    `cert`, `key`             good for 127.0.0.1 and localhost, signed by `ca`; the key is ECDSA P-256
+    `cert`, `key`             good for 127.0.0.1 and localhost, signed by `ca`; an ECDSA P-256 key
     `rsa_cert`, `rsa_key`     the same with RSA-2048
     `expired_cert`, `misnamed_cert`   with `key`: too old; for another name
     """

@@ -8,10 +8,9 @@ import threading
 import amqp_wire
 
 SECONDS = 20
-REST_SECONDS = 1  # how long nothing may happen before leat counts as being at rest
+REST_SECONDS = 0.5  # leat is at rest if nothing happens for so long, five ticks of its timers
 POLL_SECONDS = 0.02
 PAYLOAD = 131072 - 8  # fills the frame size that leat offers
-NO_HEARTBEAT = amqp_wire.Tune(2047, 131072, 0)
 RANDOM = os.urandom(PAYLOAD)
 
 
@@ -86,7 +85,7 @@ def turns(status):
     return status["wakeups"] + status["polls"]
 
 
-def at_rest(leat, tries=12):
+def at_rest(leat, tries=24):
     """Waits until no worker has done anything for REST_SECONDS. Returns the status."""
     before = leat.status()
     for _ in range(tries):

@@ -17,6 +17,10 @@ START_SECONDS = 30
 LINE_SECONDS = 20
 STOP_SECONDS = 60
 
+# Code and text of Closes that leat sends of itself.
+NO_BROKER = (320, "CONNECTION_FORCED - no broker can be reached")
+BROKER_LOST = (320, "CONNECTION_FORCED - broker connection lost")
+
 LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) (error|warn|info|debug|trace) (.*)")
 FIELD = re.compile(r'([\w.-]+)=("(?:[^"\\]|\\.)*"|\S*)')
 FAULT = re.compile(r"Sanitizer|runtime error:|internal error|assertion", re.IGNORECASE)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the system tests share: one pair of RabbitMQ nodes for the whole run, certificates, and
 leats and scripted brokers that are ended and checked after each test."""
+import functools
 import pathlib
 import resource
 import signal
@@ -67,13 +68,21 @@ def quiet_rabbit():
     node.stop()
 
 
+def url_of(backend):
+    """BACKEND is a URL, a port, or what has a port that speaks plain AMQP."""
+    if isinstance(backend, str):
+        return backend
+    return f"amqp://127.0.0.1:{getattr(backend, 'port', backend)}"
+
+
 @pytest.fixture
 def run_leat(certs):
-    """Starts leats with leat.Leat's arguments; ends and checks them after the test."""
+    """Starts leats before BACKENDS, with leat.Leat's options; ends and checks them after the
+    test."""
     running = []
 
-    def run(listen="amqps://127.0.0.1:0", **options):
-        running.append(leats.Leat(listen, certs=certs, **options))
+    def run(*backends, listen="amqps://127.0.0.1:0", **options):
+        running.append(leats.Leat(listen, [url_of(one) for one in backends], certs, **options))
         return running[-1]
 
     yield run
@@ -98,33 +107,24 @@ def run_broker():
 @pytest.fixture
 def leat(run_leat, rabbit):
     """leat with TLS before RabbitMQ."""
-    return run_leat(backend=f"amqp://127.0.0.1:{rabbit.port}")
+    return run_leat(rabbit)
 
 
 @pytest.fixture
 def plain_leat(run_leat):
-    """Starts leats without TLS before BROKERS, which are what has a port, ports, or URLs."""
-    def url(broker):
-        if isinstance(broker, str):
-            return broker
-        return f"amqp://127.0.0.1:{getattr(broker, 'port', broker)}"
-
-    def run(*brokers, more=()):
-        return run_leat(listen="amqp://127.0.0.1:0", backend=[url(one) for one in brokers],
-                        more=more)
-
-    return run
+    """Starts leats as run_leat does, without TLS."""
+    return functools.partial(run_leat, listen="amqp://127.0.0.1:0")
 
 
 @pytest.fixture(params=["plain", "tls"])
 def leat_of_both_kinds(request, run_leat, tls):
-    """Starts a leat, with TLS and without, before BROKERS; returns it and a function that
+    """Starts a leat, with TLS and without, before BACKENDS; returns it and a function that
     connects a client to it."""
     context = tls if request.param == "tls" else None
 
-    def run(*brokers, more=()):
-        leat = run_leat(listen=f"amqp{'s' if context else ''}://127.0.0.1:0", more=more,
-                        backend=[f"amqp://127.0.0.1:{broker.port}" for broker in brokers])
+    def run(*backends, **options):
+        leat = run_leat(*backends, listen=f"amqp{'s' if context else ''}://127.0.0.1:0",
+                        **options)
         return leat, lambda: amqp_wire.Client(leat.port, context)
 
     return run

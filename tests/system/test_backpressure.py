@@ -8,10 +8,11 @@ import pytest
 
 import amqp_wire
 import flow
+from leat import BROKER_LOST
 
 MUCH = 100_000_000
 HELD_MAX = 1_200_000  # bytes that leat may hold for one direction that is stalled
-HEARTBEAT = 2
+HEARTBEAT = 1
 STALL_SECONDS = 2 * HEARTBEAT + 2
 QUEUE_LIMIT = 1024 * 1024
 
@@ -39,10 +40,9 @@ def start(run_leat, run_broker, tls):
     """Starts a leat with one worker before a broker that offers TUNE. Returns its Sessions."""
     started = []
 
-    def start_one(scheme="amqp", tune=flow.NO_HEARTBEAT, more=()):
+    def start_one(scheme="amqp", tune=amqp_wire.NO_HEARTBEAT, more=()):
         broker = run_broker(amqp_wire.held(tune))
-        leat = run_leat(listen=f"{scheme}://127.0.0.1:0", more=["--workers", "1", *more],
-                        backend=f"amqp://127.0.0.1:{broker.port}")
+        leat = run_leat(broker, listen=f"{scheme}://127.0.0.1:0", more=["--workers", "1", *more])
         started.append(Sessions(leat, broker, tls if scheme == "amqps" else None))
         return started[-1]
 
@@ -123,8 +123,7 @@ def test_a_broker_that_leaves_while_the_client_does_not_read(sessions):
     broker.close()
     flow.at_rest(leat)
     assert flow.take(client, size) == digest
-    answer = amqp_wire.read_close(client.expect("connection.close"))
-    assert answer == (320, "CONNECTION_FORCED - broker connection lost")
+    assert amqp_wire.read_close(client.expect("connection.close")) == BROKER_LOST
     assert client.recv_to_end() == b""
     client.close()
     assert leat.wait("closed").fields["by"] == "broker"
@@ -205,7 +204,7 @@ def nobody_reads(client, broker):
 def test_a_stalled_peer_is_not_taken_for_dead(start):
     """All stall side by side for more than two heartbeat intervals, then get all."""
     scenarios = [client_does_not_read, broker_does_not_read, nobody_reads]
-    sessions = start(tune=amqp_wire.Tune(2047, 131072, HEARTBEAT))
+    sessions = start(tune=amqp_wire.DEFAULT_TUNE._replace(heartbeat=HEARTBEAT))
     ends = [sessions.open(HEARTBEAT) for _ in scenarios]
     with concurrent.futures.ThreadPoolExecutor(len(scenarios)) as threads:
         runs = [threads.submit(play, *pair) for play, pair in zip(scenarios, ends)]

@@ -8,7 +8,7 @@ import pytest
 import amqp_wire
 from amqp_wire import Tune
 
-OFFER = Tune(2047, 131072, 60)
+OFFER = amqp_wire.DEFAULT_TUNE
 
 
 @pytest.fixture
@@ -32,10 +32,7 @@ def client(leat, broker):
 
 def refusal(client, leat):
     """The only Close, which ends the connection; the log says the same."""
-    code, text = amqp_wire.read_close(client.recv_frame())
-    client.send(amqp_wire.CLOSE_OK)
-    assert client.recv_to_fin() == b""
-    client.close()
+    code, text = client.take_close()
     line = leat.wait(by="leat")
     assert text[:40] in line.fields["reason"]
     return code, text
@@ -65,7 +62,6 @@ def test_a_tune_ok_within_bounds(leat, tune):
     client.start()
     client.tune_ok(tune)
     client.open()
-    client.expect("connection.open-ok")
     client.close_politely()
 
 
@@ -76,7 +72,6 @@ def test_the_offer_can_be_set(plain_leat, broker):
     client.start()
     assert client.tune_ok() == (100, 65536, 0)
     client.open()
-    client.expect("connection.open-ok")
     client.close_politely()
     assert broker.sessions[0].tune == (100, 65536, 60)
 
@@ -89,19 +84,25 @@ def test_the_offer_follows_what_the_brokers_can_take(plain_leat, run_broker):
         client.start()
         offers.append(client.tune_ok())
         client.open()
-        client.expect("connection.open-ok")
         client.close_politely()
     assert offers == [OFFER, (300, 8192, 60)]
 
 
+def test_tune_ok_is_never_above_what_the_broker_offers(plain_leat, run_broker):
+    broker = run_broker(amqp_wire.serving(Tune(100, 8192, 7)))
+    leat = plain_leat(broker)
+    amqp_wire.Client(leat.port).connect(heartbeat=60).close_politely()
+    assert broker.sessions[0].tune == (100, 8192, 7)
+
+
 def test_a_frame_too_large_before_open(client, leat):
-    client.send(amqp_wire.HEADER)
-    client.expect("connection.start")
+    client.greet()
     client.send(struct.pack(">BHI", amqp_wire.METHOD, 0, 8192) + b"x" * 8193)
     code, text = refusal(client, leat)
     assert code == 501
     assert text.startswith("FRAME_ERROR - frame of 8200 bytes")
-    assert "8192" in text
+    assert "8192" in text, "the limit is not named"
+    leat.the_end("refused", by="leat", code=501)
 
 
 def test_the_largest_frame_before_open_can_be_set(plain_leat, broker):
@@ -120,8 +121,7 @@ def test_too_many_frames_before_open(client, leat):
 
 
 @pytest.mark.parametrize("data, code, words", [
-    (amqp_wire.method(0, "connection.open", amqp_wire.shortstr("/") + b"\0\0"), 503,
-     "COMMAND_INVALID - .*Start-Ok.*connection.open"),
+    (amqp_wire.open_frame(), 503, "COMMAND_INVALID - .*Start-Ok.*connection.open"),
     (amqp_wire.method(1, "channel.open", b"\0"), 505, "UNEXPECTED_FRAME - .*channel 1"),
     (amqp_wire.frame(amqp_wire.BODY, 0, b"x"), 505, "UNEXPECTED_FRAME - .*type 3"),
     (amqp_wire.frame(amqp_wire.METHOD, 0, b"\0\x0a"), 502, "SYNTAX_ERROR - "),
@@ -130,8 +130,7 @@ def test_too_many_frames_before_open(client, leat):
     (amqp_wire.frame(amqp_wire.METHOD, 0, b"\0\x0a\0\x0b")[:-1] + b"\0", 501, "FRAME_ERROR - "),
 ], ids=["open", "channel", "body", "short", "start-ok", "type", "end-octet"])
 def test_something_else_instead_of_start_ok(client, leat, data, code, words):
-    client.send(amqp_wire.HEADER)
-    client.expect("connection.start")
+    client.greet()
     client.send(data)
     said = refusal(client, leat)
     assert said[0] == code
@@ -141,10 +140,8 @@ def test_something_else_instead_of_start_ok(client, leat, data, code, words):
 @pytest.mark.parametrize("response", [b"", b"\0user", b"user\0password", b"\0\0password",
                                       b"\0user\0pass\0word"])
 def test_a_login_that_is_no_plain_one(client, leat, response):
-    client.send(amqp_wire.HEADER)
-    client.expect("connection.start")
-    client.send_method("connection.start-ok", amqp_wire.table({}) + amqp_wire.shortstr("PLAIN")
-                       + amqp_wire.longstr(response) + amqp_wire.shortstr("en_US"))
+    client.greet()
+    client.send_method("connection.start-ok", amqp_wire.start_ok_args(response=response))
     assert refusal(client, leat)[0] in (403, 502)
     assert "pass" not in leat.text()
 
@@ -157,7 +154,7 @@ def test_a_client_may_close_before_open(client, leat):
     assert leat.the_end("failed", by="client").level == "info"
 
 
-@pytest.mark.parametrize("first, awaited", [(b"AMQP", "protocol header"),
+@pytest.mark.parametrize("first, awaited", [(b"AMQP", "the protocol header"),
                                             (amqp_wire.HEADER, "Start-Ok")])
 def test_a_client_that_does_not_go_on(plain_leat, broker, first, awaited):
     leat = plain_leat(broker, more=["--timeouts.handshake", "500ms"])
@@ -166,7 +163,7 @@ def test_a_client_that_does_not_go_on(plain_leat, broker, first, awaited):
     client.recv_to_fin()
     client.close()
     reason = leat.the_end("failed", by="client").fields["reason"]
-    assert f"did not send {awaited} in time" in reason or awaited == "protocol header"
+    assert f"did not send {awaited} in time" in reason
     assert "timeouts.handshake" in reason
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGTERM: no new connections, time for sessions to end by themselves, then a Close for each,
-spread over time and never inside a frame; what a client still has to say reaches its broker."""
+spread over time and never inside a frame; what a client still has to say reaches its broker; the
+exit status is 0 in any case."""
 import concurrent.futures
 import struct
 import time
@@ -11,7 +12,6 @@ import amqp_wire
 import clients
 import flow
 
-LOOPBACK = "amqp://127.0.0.1:"
 GOING = (320, "CONNECTION_FORCED - the proxy is shutting down")
 SOON = ["--drain.close_after", "0s", "--drain.close_until", "0s"]
 LATE = ["--drain.close_after", "1h", "--drain.close_until", "1h", "--drain.end", "1h"]
@@ -19,13 +19,13 @@ LATE = ["--drain.close_after", "1h", "--drain.close_until", "1h", "--drain.end",
 
 @pytest.fixture
 def broker(run_broker):
-    return run_broker(amqp_wire.held(flow.NO_HEARTBEAT))
+    return run_broker(amqp_wire.held())
 
 
 @pytest.fixture
-def start(run_leat, broker):
+def start(plain_leat, broker):
     def start_one(*more):
-        return run_leat(listen=f"{LOOPBACK}0", backend=f"{LOOPBACK}{broker.port}", more=more)
+        return plain_leat(broker, more=more)
 
     return start_one
 
@@ -36,27 +36,32 @@ def terminate(leat):
     leat.wait("draining:")
 
 
-def answer_close(client, before=b""):
-    """Takes leat's Close, sends BEFORE and Close-Ok, and waits for the end."""
-    answer = amqp_wire.read_close(client.expect("connection.close"))
-    client.send(before + amqp_wire.method(0, "connection.close-ok"))
-    rest = client.recv_to_end()
-    client.close()
-    assert rest == b""
-    return answer
-
-
 def answer_as_broker(session):
     """Takes the Close that ends the session, answers and leaves. Returns what came before it."""
     before = []
     while (received := session.recv_frame()).name != "connection.close":
         before.append(received)
     assert amqp_wire.read_close(received)[0] == 200
-    session.send_method("connection.close-ok")
+    session.send(amqp_wire.CLOSE_OK)
     rest = session.recv_to_end()
     session.close()
     assert rest == b"", "something comes after the Close"
     return before
+
+
+def test_without_sessions_it_ends_at_once(start):
+    leat = start(*LATE)
+    leat.process.terminate()
+    assert leat.end() == 0
+
+
+def test_a_session_may_end_by_itself(run_leat, run_broker, tls):
+    leat = run_leat(run_broker(amqp_wire.serving()), more=LATE)
+    client = amqp_wire.Client(leat.port, tls).connect()
+    terminate(leat)
+    client.close_politely()
+    assert leat.end() == 0
+    assert leat.wait("closed").fields["by"] == "client"
 
 
 def test_listeners_are_closed_at_once(start, broker):
@@ -75,6 +80,7 @@ def test_listeners_are_closed_at_once(start, broker):
     client.send(amqp_wire.frame(amqp_wire.BODY, 1, b"still carried"))
     assert broker.sessions[0].recv_frame().payload == b"still carried"
     client.close()
+    broker.sessions[0].close()
     assert leat.end() == 0
 
 
@@ -86,7 +92,7 @@ def test_what_a_client_sends_before_its_close_ok_reaches_the_broker(start, broke
     terminate(leat)
     with concurrent.futures.ThreadPoolExecutor(1) as threads:
         heard = threads.submit(answer_as_broker, broker.sessions[0])
-        assert answer_close(client, b"".join(last_words)) == GOING
+        assert client.take_close(b"".join(last_words)) == GOING
         frames = heard.result()
     assert [one.payload for one in frames] == [b"published %d" % n for n in range(50)]
     assert leat.end() == 0
@@ -100,8 +106,7 @@ def test_a_client_whose_close_crosses_leats_ends_the_session_once(start, broker)
     client = amqp_wire.Client(leat.port).connect()
     terminate(leat)
     assert amqp_wire.read_close(client.expect("connection.close")) == GOING
-    client.send(amqp_wire.method(0, "connection.close", amqp_wire.close_args(200, "bye"))
-                + amqp_wire.method(0, "connection.close-ok"))
+    client.send(amqp_wire.close_frame(200, "bye") + amqp_wire.CLOSE_OK)
     assert answer_as_broker(broker.sessions[0]) == []
     client.expect("connection.close-ok")
     assert client.recv_to_end() == b""
@@ -115,10 +120,10 @@ def test_a_broker_that_closes_meanwhile_is_answered(start, broker):
     terminate(leat)
     assert amqp_wire.read_close(client.expect("connection.close")) == GOING
     session = broker.sessions[0]
-    session.send_method("connection.close", amqp_wire.close_args(320, "CONNECTION_FORCED - too"))
+    session.send(amqp_wire.close_frame(320, "CONNECTION_FORCED - too"))
     session.expect("connection.close-ok")
     session.close()
-    client.send_method("connection.close-ok")
+    client.send(amqp_wire.CLOSE_OK)
     assert client.recv_to_end() == b""
     client.close()
     assert leat.end() == 0
@@ -139,7 +144,7 @@ def test_closes_are_spread_over_time(start, broker):
     times = {line.text.split()[0] for line in leat.find(state="closing")}
     assert len(times) >= count / 2, "the Closes are sent all at once"
     for client, session in zip(opened, broker.sessions):
-        client.send_method("connection.close-ok")
+        client.send(amqp_wire.CLOSE_OK)
         answer_as_broker(session)
         client.close()
     assert leat.end() == 0
@@ -198,7 +203,7 @@ def test_no_close_stands_inside_a_frame(start, broker):
     assert client.recv_exactly(len(whole) - 50_000) == whole[50_000:]
     with concurrent.futures.ThreadPoolExecutor(1) as threads:
         heard = threads.submit(answer_as_broker, broker.sessions[0])
-        assert answer_close(client) == GOING
+        assert client.take_close() == GOING
         assert heard.result() == []
     broker.sessions[1].close()
     assert leat.end() == 0
@@ -216,7 +221,7 @@ def test_a_stalled_session_gets_all_before_the_end(start, broker, reader):
     terminate(leat)
     if reader == "broker":
         assert amqp_wire.read_close(client.expect("connection.close")) == GOING
-        client.send_method("connection.close-ok")
+        client.send(amqp_wire.CLOSE_OK)
         assert flow.take(session, size) == digest
         assert answer_as_broker(session) == []
     else:
@@ -225,7 +230,7 @@ def test_a_stalled_session_gets_all_before_the_end(start, broker, reader):
             total += len(received.payload)
         assert amqp_wire.read_close(received) == GOING
         assert total > 0
-        client.send_method("connection.close-ok")
+        client.send(amqp_wire.CLOSE_OK)
         assert answer_as_broker(session) == []
     client.recv_to_end()
     client.close()
@@ -251,12 +256,12 @@ def test_R18_an_ack_before_close_ok_counts(run_leat, rabbit, tls):
         channel.confirm_delivery()
         channel.queue_declare(queue)
         channel.basic_publish("", queue, b"once")
-    leat = run_leat(backend=f"{LOOPBACK}{rabbit.port}", more=SOON)
+    leat = run_leat(rabbit, more=SOON)
     client = amqp_wire.Client(leat.port, tls).connect()
     tag = get_unacked(client, queue)
     terminate(leat)
     ack = amqp_wire.frame(amqp_wire.METHOD, 1, struct.pack(">HHQB", 60, 80, tag, 0))
-    assert answer_close(client, ack) == GOING
+    assert client.take_close(ack) == GOING
     assert leat.end() == 0
     with clients.connect(rabbit.port) as direct:
         channel = direct.channel()

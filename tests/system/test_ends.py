@@ -7,18 +7,17 @@ import threading
 import pytest
 
 import amqp_wire
+from leat import BROKER_LOST
 
-LOST = (320, "CONNECTION_FORCED - broker connection lost")
 PUBLISH = amqp_wire.method(1, "basic.publish", b"\0\0" + amqp_wire.shortstr("") * 2 + b"\0")
 BODY = amqp_wire.frame(amqp_wire.BODY, 1, bytes(range(256)) * 8)
-NO_HEARTBEAT = amqp_wire.Tune(2047, 131072, 0)
-ONE_SECOND = amqp_wire.Tune(2047, 131072, 1)
+ONE_SECOND = amqp_wire.DEFAULT_TUNE._replace(heartbeat=1)
 
 
 @pytest.fixture
 def recorded(leat_of_both_kinds, run_broker):
     """An open session: leat, client, the session of a broker that records, and this broker."""
-    broker = run_broker(amqp_wire.recording(NO_HEARTBEAT))
+    broker = run_broker(amqp_wire.recording(amqp_wire.NO_HEARTBEAT))
     leat, client = leat_of_both_kinds(broker)
     client = client().connect()
     yield leat, client, broker.sessions[0], broker
@@ -34,7 +33,7 @@ def test_broker_lost_between_frames(recorded, part):
     session.send(part)
     session.sock.shutdown(socket.SHUT_WR)
     whole = part[:len(part) // len(BODY) * len(BODY)]
-    assert client.recv_to_fin() == whole + amqp_wire.close_frame(*LOST)
+    assert client.recv_to_fin() == whole + amqp_wire.close_frame(*BROKER_LOST)
     line = leat.the_end("closed", by="broker", code=320)
     assert "dropped the connection" in line.fields["reason"]
     broker.wait_ended()
@@ -45,14 +44,14 @@ def test_broker_lost_by_reset(leat_of_both_kinds, run_broker):
     gate = threading.Event()
 
     def resetting_later(session):
-        session.handshake(NO_HEARTBEAT)
+        session.handshake(amqp_wire.NO_HEARTBEAT)
         assert gate.wait(amqp_wire.SECONDS)
         session.reset()
 
     leat, client = leat_of_both_kinds(run_broker(resetting_later))
     client = client().connect()
     gate.set()
-    assert client.recv_to_fin() == amqp_wire.close_frame(*LOST)
+    assert client.recv_to_fin() == amqp_wire.close_frame(*BROKER_LOST)
     client.close()
     assert "reset" in leat.the_end("closed", by="broker").fields["reason"]
 
@@ -101,7 +100,7 @@ def test_client_lost_by_reset(recorded):
 
 def test_client_lost_behind_bytes_that_the_broker_has_not_taken(plain_leat, run_broker):
     gate = threading.Event()
-    broker = run_broker(amqp_wire.recording(NO_HEARTBEAT, gate))
+    broker = run_broker(amqp_wire.recording(amqp_wire.NO_HEARTBEAT, gate))
     leat = plain_leat(broker)
     client = amqp_wire.Client(leat.port).connect()
     sent = client.send_what_fits(BODY * 32000)
@@ -146,7 +145,7 @@ def test_the_brokers_heartbeat_dead(leat_of_both_kinds, run_broker):
     broker = run_broker(amqp_wire.recording(ONE_SECOND))
     leat, client = leat_of_both_kinds(broker)
     client = client().connect(heartbeat=0)
-    assert client.recv_to_fin() == amqp_wire.close_frame(*LOST)
+    assert client.recv_to_fin() == amqp_wire.close_frame(*BROKER_LOST)
     client.close()
     line = leat.the_end("closed", by="broker", code=320)
     assert line.fields["reason"] == "nothing came for 2 s, twice its heartbeat"
@@ -158,7 +157,7 @@ def test_the_brokers_heartbeat_dead(leat_of_both_kinds, run_broker):
 # Close.
 
 def test_a_clients_close_that_the_broker_does_not_answer(leat_of_both_kinds, run_broker):
-    broker = run_broker(amqp_wire.recording(NO_HEARTBEAT))
+    broker = run_broker(amqp_wire.recording(amqp_wire.NO_HEARTBEAT))
     leat, client = leat_of_both_kinds(broker, more=["--timeouts.close", "1s"])
     client = client().connect()
     client.send(amqp_wire.close_frame(200, "bye"))
@@ -171,7 +170,7 @@ def test_a_clients_close_that_the_broker_does_not_answer(leat_of_both_kinds, run
 
 
 def test_a_brokers_close_that_the_client_does_not_answer(leat_of_both_kinds, run_broker):
-    broker = run_broker(amqp_wire.recording(NO_HEARTBEAT))
+    broker = run_broker(amqp_wire.recording(amqp_wire.NO_HEARTBEAT))
     leat, client = leat_of_both_kinds(broker, more=["--timeouts.close", "1s"])
     client = client().connect()
     broker.sessions[0].send(amqp_wire.close_frame(320, "CONNECTION_FORCED - down"))
@@ -227,3 +226,32 @@ def test_both_close_at_the_same_time(recorded):
     leat.the_end("closed", by="broker", reason="it closed with 320 CONNECTION_FORCED - mine")
 
 
+def test_a_broker_that_closes_twice_is_heard_once(recorded):
+    leat, client, session, _ = recorded
+    session.send(amqp_wire.close_frame(320, "CONNECTION_FORCED - one") * 2)
+    assert client.take_close() == (320, "CONNECTION_FORCED - one")
+    leat.the_end("closed", by="broker")
+
+
+def test_a_broker_that_sends_no_frames_after_open(recorded):
+    leat, client, session, _ = recorded
+    session.send(b"\xff" * 64)
+    code, text = client.take_close()
+    assert code == 501 and text.startswith("FRAME_ERROR - ")
+    leat.the_end("closed", by="broker", code=501)
+
+
+def test_noise_after_a_close_brings_no_second_close(plain_leat, run_broker):
+    def closing(session):
+        session.handshake(amqp_wire.NO_HEARTBEAT)
+        session.send(amqp_wire.close_frame(320, "CONNECTION_FORCED - going"))
+        session.recv_to_end()
+
+    leat = plain_leat(run_broker(closing))
+    client = amqp_wire.Client(leat.port).connect()
+    code, _ = amqp_wire.read_close(client.expect("connection.close"))
+    client.send(b"\xff" * 64)
+    assert code == 320
+    assert client.recv_to_end() == b"", "a second Close came"
+    client.close()
+    assert "320" in leat.the_end("closed", by="broker").fields["reason"]

@@ -12,8 +12,8 @@ import pytest
 
 import amqp_wire
 import process
+from leat import NO_BROKER
 
-NO_BROKER = (320, "CONNECTION_FORCED - no broker can be reached")
 TUNE_TOO_SMALL = amqp_wire.Tune(2047, 100, 60)
 BACKOFF_SECONDS = 5
 RETURN_SECONDS = 40  # a broker that works again has sessions by then
@@ -87,7 +87,7 @@ def dropping_after_start(session):
 
 def closing_instead_of_start(session):
     session.recv_exactly(8)
-    session.send_method("connection.close", amqp_wire.close_args(320, "CONNECTION_FORCED - going"))
+    session.send(amqp_wire.close_frame(320, "CONNECTION_FORCED - going"))
     session.recv_to_end()
 
 
@@ -103,7 +103,7 @@ def speaking_an_old_version(session):
 
 def opening_too_soon(session):
     session.start()
-    session.send_method("connection.open-ok", amqp_wire.shortstr(""))
+    session.send(amqp_wire.OPEN_OK)
     session.recv_to_end()
 
 
@@ -112,7 +112,6 @@ FAILURES = [
     (amqp_wire.resetting, "reset"),
     (amqp_wire.babbling, "frame of type 255"),
     (amqp_wire.silent, r"did not send Start in time \(timeouts.handshake\)"),
-    (dropping_after_start, "dropped the connection|reset"),
     (closing_instead_of_start, 'answered 320 "?CONNECTION_FORCED - going'),
     (speaking_an_old_version, "another version of AMQP .* AMQP 1 1 8"),
     (opening_too_soon, r"connection.open-ok \(10,41\) where Tune was due"),
@@ -123,7 +122,7 @@ FAILURES = [
                              "node connection limit (1) is reached"),
      'answered 530 "?NOT_ALLOWED .*node connection limit'),
 ]
-FAILURE_NAMES = ["drops", "resets", "garbage", "silent", "closes-after-start", "320-for-start",
+FAILURE_NAMES = ["drops", "resets", "garbage", "silent", "320-for-start",
                  "old-version", "open-ok-for-tune", "frame-max-100", "320", "530-node-limit"]
 
 
@@ -151,7 +150,8 @@ def test_the_next_broker_serves_when_one_fails(plain_leat, run_broker, script, r
 @pytest.mark.parametrize("script, reason", [
     (offering_no_plain, "does not offer .* PLAIN; it offers .*EXTERNAL PLAINTIVE"),
     (amqp_wire.refusing(541, "INTERNAL_ERROR"), "answered 541 INTERNAL_ERROR"),
-], ids=["no-plain", "541"])
+    (dropping_after_start, "dropped the connection|reset"),
+], ids=["no-plain", "541", "lost-between-login-and-tune"])
 def test_a_broker_that_is_unfit_for_one_login_keeps_its_place(plain_leat, run_broker, script,
                                                               reason):
     unfit, good = run_broker(script), run_broker(amqp_wire.serving())

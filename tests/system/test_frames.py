@@ -47,10 +47,7 @@ def through(leat, client, data, frame_max):
     client = client().connect()
     assert client.tune.frame_max == frame_max
     client.send(data)
-    assert amqp_wire.read_close(client.expect("connection.close")) == (200, "got it")
-    client.send(amqp_wire.CLOSE_OK)
-    client.recv_to_fin()
-    client.close()
+    assert client.take_close() == (200, "got it")
     leat.the_end("closed", by="broker")
 
 
@@ -78,7 +75,6 @@ def test_a_body_in_small_frames_stays_as_it_is(plain_leat, run_broker):
     client.start()
     assert client.tune_ok().frame_max == SMALL
     client.open()
-    client.expect("connection.open-ok")
     client.send(publish(body, SMALL))
     client.close()
     broker.wait_ended()
@@ -90,8 +86,7 @@ def test_a_body_in_small_frames_stays_as_it_is(plain_leat, run_broker):
 @pytest.mark.parametrize("with_tls", [False, True], ids=["plain", "tls"])
 @pytest.mark.parametrize("frame_max", [SMALL, 5000, LARGE])
 def test_a_body_comes_back_from_rabbitmq(run_leat, rabbit, tls, frame_max, with_tls):
-    leat = run_leat(listen="amqps://127.0.0.1:0" if with_tls else "amqp://127.0.0.1:0",
-                    backend=f"amqp://127.0.0.1:{rabbit.port}",
+    leat = run_leat(rabbit, listen="amqps://127.0.0.1:0" if with_tls else "amqp://127.0.0.1:0",
                     more=["--tune.frame_max", frame_max])
     connection = clients.connect(leat.port, tls if with_tls else None)
     for size in (0, 1, frame_max - OVERHEAD, frame_max - OVERHEAD + 1, BODY_SIZE):
@@ -108,12 +103,9 @@ def test_what_can_not_be_split_is_refused(leat_of_both_kinds, run_broker, kind, 
     client = client().connect()
     fitting = amqp_wire.frame(kind, 1, b"\0\x3c\0\x28" + bytes(SMALL - OVERHEAD - 4))
     client.send(fitting + amqp_wire.frame(kind, 1, bytes(4992)))
-    code, text = amqp_wire.read_close(client.recv_frame())
+    code, text = client.take_close()
     assert code == 501
     assert re.match(f"FRAME_ERROR - {name} frame on channel 1 is 5000 bytes long, .* 4096", text)
-    client.send(amqp_wire.CLOSE_OK)
-    assert client.recv_to_fin() == b""
-    client.close()
     line = leat.the_end("closed", by="client", code=501)
     assert "5000" in line.fields["reason"] and "4096" in line.fields["reason"]
     broker.wait_ended()
@@ -126,12 +118,9 @@ def test_a_frame_above_what_was_negotiated_is_refused(leat_of_both_kinds, run_br
     leat, client = leat_of_both_kinds(broker)
     client = client().connect()
     client.send(struct.pack(">BHI", kind, 1, 1_000_000) + bytes(1_000_001))
-    code, text = amqp_wire.read_close(client.recv_frame())
+    code, text = client.take_close()
     assert code == 501
     assert text.startswith("FRAME_ERROR - ") and "1000008" in text and f"{LARGE}" in text
-    client.send(amqp_wire.CLOSE_OK)
-    assert client.recv_to_fin() == b""
-    client.close()
     leat.the_end("closed", by="client", code=501)
     broker.wait_ended()
     assert broker.sessions[0].received == b""
@@ -143,12 +132,9 @@ def test_a_brokers_frame_above_what_was_negotiated_ends_the_session(leat_of_both
     leat, client = leat_of_both_kinds(broker)
     client = client().connect()
     broker.sessions[0].send(amqp_wire.frame(amqp_wire.METHOD, 1, bytes(9992)))
-    code, text = amqp_wire.read_close(client.recv_frame())
+    code, text = client.take_close()
     assert code == 501
     assert text.startswith("FRAME_ERROR - ") and "10000" in text
-    client.send(amqp_wire.CLOSE_OK)
-    assert client.recv_to_fin() == b""
-    client.close()
     leat.the_end("closed", by="broker", code=501)
     broker.wait_ended()
 
@@ -160,7 +146,7 @@ def test_what_is_sent_right_behind_open_is_carried_too(leat_of_both_kinds, run_b
     client.start()
     client.tune_ok()
     behind = publish(os.urandom(BODY_SIZE), LARGE)
-    client.send(amqp_wire.method(0, "connection.open", amqp_wire.shortstr("/") + b"\0\0") + behind)
+    client.send(amqp_wire.open_frame() + behind)
     client.expect("connection.open-ok")
     client.close()
     broker.wait_ended()

@@ -13,23 +13,13 @@ import pytest
 
 import amqp_wire
 import clients
+import flow
 import leat as leats
 
 IDLE = 1000
 SILENCE_SECONDS = 10
 HEARTBEAT = 2
 TICK = 0.1  # leat's timers share ticks
-
-
-def settled_status(leat):
-    """The counters once everything that the last client caused is over."""
-    before = leat.status()
-    for _ in range(100):
-        now = leat.status()
-        if now["wakeups"] == before["wakeups"]:
-            return now
-        before = now
-    raise AssertionError(f"leat does not come to rest: {before}")
 
 
 def pika_through(port, context):
@@ -91,8 +81,7 @@ def silence(rabbit, certs, tls):
         def leat_before(port):
             return use(leats.Leat("amqps://127.0.0.1:0", f"amqp://127.0.0.1:{port}", certs))
 
-        no_heartbeat = use(amqp_wire.Broker(
-            amqp_wire.serving(amqp_wire.Tune(2047, 131072, 0))))
+        no_heartbeat = use(amqp_wire.Broker(amqp_wire.serving(amqp_wire.NO_HEARTBEAT)))
         echoing, serving = (use(amqp_wire.Broker(amqp_wire.serving(echo_heartbeats=True)))
                             for _ in range(2))
         idle = leat_before(no_heartbeat.port)
@@ -100,7 +89,7 @@ def silence(rabbit, certs, tls):
                                   for port in (rabbit.port, echoing.port, serving.port))
         peers = idle_clients(idle.port, tls)
         with concurrent.futures.ThreadPoolExecutor(8) as threads:
-            before = settled_status(idle)
+            before = flow.at_rest(idle)
             pikas = [threads.submit(pika_through, beating.port, tls) for _ in range(3)]
             beats = threads.submit(heartbeats_through, counted.port, tls)
             deafness = threads.submit(deaf_through, deaf.port, tls)

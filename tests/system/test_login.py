@@ -5,7 +5,7 @@ import struct
 import pytest
 
 import amqp_wire
-from amqp_wire import Cursor, longstr, shortstr
+from amqp_wire import Cursor, longstr, shortstr, start_ok_args
 
 AUTHENTICATION = shortstr("authentication_failure_close") + b"t"
 
@@ -49,13 +49,11 @@ def login(leat_of_both_kinds, run_broker):
         broker = run_broker(amqp_wire.recording())
         leat, client = leat_of_both_kinds(broker)
         client = client()
-        client.send(amqp_wire.HEADER)
-        client.expect("connection.start")
-        client.send_method("connection.start-ok", longstr(properties) + shortstr(mechanism)
-                           + longstr(response) + shortstr(locale))
+        client.greet()
+        client.send_method("connection.start-ok",
+                           start_ok_args(properties, mechanism, response, locale))
         client.tune_ok()
         client.open()
-        client.expect("connection.open-ok")
         added = leat_client(leat, client)
         client.close()
         cursor = Cursor(broker.sessions[0].start_ok)
@@ -145,14 +143,12 @@ def test_a_vhost_stays_as_it_is(plain_leat, run_broker, vhost):
 def test_amqplain_with_rabbitmq(plain_leat, rabbit, password, answer):
     leat = plain_leat(rabbit)
     client = amqp_wire.Client(leat.port)
-    client.send(amqp_wire.HEADER)
-    client.expect("connection.start")
+    client.greet()
     response = (field("LOGIN", b"S", longstr("app")) + field("PASSWORD", b"S", longstr(password)))
     properties = capabilities(AUTHENTICATION + b"\x01")
-    client.send_method("connection.start-ok", longstr(properties) + shortstr("AMQPLAIN")
-                       + longstr(response) + shortstr("en_US"))
+    client.send_method("connection.start-ok", start_ok_args(properties, "AMQPLAIN", response))
     client.tune_ok()
-    client.open("other")
+    client.send(amqp_wire.open_frame("other"))
     said = client.recv_frame()
     if answer == "opened":
         assert said.name == "connection.open-ok"

@@ -105,5 +105,4 @@ def test_every_log_level_is_known(run_leat, level):
         sentence = refused(*LISTEN, "--log-level", level, "--backend", "nonsense")
         assert "nonsense" in sentence and level not in sentence
     else:
-        run_leat(listen="amqp://127.0.0.1:0", backend="amqp://127.0.0.1:5672",
-                 more=["--log-level", level])
+        run_leat("amqp://127.0.0.1:5672", listen="amqp://127.0.0.1:0", more=["--log-level", level])

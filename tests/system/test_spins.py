@@ -30,7 +30,7 @@ client.recv_to_end()
 
 @pytest.fixture
 def broker(run_broker):
-    return run_broker(amqp_wire.serving(flow.NO_HEARTBEAT))
+    return run_broker(amqp_wire.serving(amqp_wire.NO_HEARTBEAT))
 
 
 @pytest.fixture
@@ -40,8 +40,7 @@ def start(run_leat, tls):
     started = []
 
     def start_one(broker):
-        leat = run_leat(backend=f"amqp://127.0.0.1:{broker.port}",
-                        more=["--timeouts.linger", "500ms"])
+        leat = run_leat(broker, more=["--timeouts.linger", "500ms"])
         amqp_wire.Client(leat.port, tls).connect().close()
         flow.wait_status(leat, lambda now: now["closed"] == 1 and now["connections"] == 0)
         started.append((leat, flow.descriptors(leat)))
@@ -49,6 +48,7 @@ def start(run_leat, tls):
 
     yield start_one
     for leat, base in started:
+        flow.wait_status(leat, lambda now: now["connections"] == 0)
         assert flow.at_rest(leat)["connections"] == 0
         assert flow.descriptors(leat) == base
 
@@ -101,13 +101,15 @@ def test_R39_a_client_killed(leat, broker, certs):
 
 
 @pytest.mark.parametrize("how", ["end", "reset"])
-@pytest.mark.parametrize("size", [1, 5, 100])
-def test_R41_a_client_that_dies_in_the_tls_handshake(leat, tls, how, size):
-    peer = amqp_wire.Client(leat.port)
-    peer.send(client_hello(tls)[:size])
-    flow.wait_status(leat, lambda now: now["handshakes"] == 1)
-    leave(peer, how)
-    flow.wait_status(leat, lambda now: now["failed"] == 1)
+def test_R41_a_client_that_dies_in_the_tls_handshake(leat, tls, how):
+    for size in (1, 5, 100):
+        before = leat.status()["failed"]
+        peer = amqp_wire.Client(leat.port)
+        peer.send(client_hello(tls)[:size])
+        flow.wait_status(leat, lambda now: now["handshakes"] == 1)
+        leave(peer, how)
+        flow.wait_status(leat, lambda now: now["failed"] > before)
+        assert flow.at_rest(leat)["connections"] == 0, f"after {size} bytes"
 
 
 @pytest.mark.parametrize("how", ["end", "reset"])
@@ -129,7 +131,7 @@ def test_R52_a_reset_right_behind_the_hello(leat, tls):
 
 def test_R43_a_tls_client_ends_while_the_broker_lives_on(start, run_broker, tls):
     """The broker never ends its side: leat does it for both."""
-    broker = run_broker(amqp_wire.held(flow.NO_HEARTBEAT))
+    broker = run_broker(amqp_wire.held())
     leat = start(broker)
     client = amqp_wire.Client(leat.port, tls).connect()
     client.sock.unwrap().close()  # close_notify each way
@@ -148,7 +150,7 @@ def test_R47_an_end_from_the_client_closes_both_legs(leat, broker, tls):
 
 @pytest.mark.parametrize("how", ["end", "reset"])
 def test_a_broker_gone_leaves_leat_at_rest(start, run_broker, tls, how):
-    broker = run_broker(amqp_wire.held(flow.NO_HEARTBEAT))
+    broker = run_broker(amqp_wire.held())
     leat = start(broker)
     client = amqp_wire.Client(leat.port, tls).connect()
     leave(broker.wait_sessions(2)[1], how)

@@ -105,6 +105,12 @@ static void run(struct leat_amqp_client *client, const struct wire *in, int cut,
     }
 }
 
+static void finish(struct leat_amqp_client *client, struct outcome *outcome)
+{
+    leat_amqp_client_fini(client);
+    wire_free(&outcome->out);
+}
+
 static void add_start_with(struct wire *in, const char *mechanisms, bool tells)
 {
     struct wire arguments = {0}, properties = {0}, capabilities = {0};
@@ -149,17 +155,6 @@ static void add_open_ok(struct wire *in)
 
     wire_str8(&arguments, "");
     wire_method(in, 0, LEAT_AMQP_CONNECTION_OPEN_OK, &arguments);
-    wire_free(&arguments);
-}
-
-static void add_close(struct wire *in, unsigned code, const char *text)
-{
-    struct wire arguments = {0};
-
-    wire_u16(&arguments, code);
-    wire_str8(&arguments, text);
-    wire_u32(&arguments, 0);
-    wire_method(in, 0, LEAT_AMQP_CONNECTION_CLOSE, &arguments);
     wire_free(&arguments);
 }
 
@@ -233,8 +228,7 @@ static void the_handshake_is_replayed(void **state)
         assert_true(client.tells_auth_failure);
         assert_tune_equal(&client.offered, &usual);
         assert_tune_equal(&client.tune, &agreed);
-        leat_amqp_client_fini(&client);
-        wire_free(&outcome.out);
+        finish(&client, &outcome);
     }
     wire_free(&in);
     wire_free(&expected);
@@ -255,8 +249,7 @@ static void check_properties(const struct wire *given, struct wire *expected)
     run(&client, &in, WIRE_WHOLE, &outcome);
     assert_int_equal(outcome.event, LEAT_AMQP_CLIENT_STARTED);
     assert_true(wire_equal(&outcome.out, &start_ok));
-    leat_amqp_client_fini(&client);
-    wire_free(&outcome.out);
+    finish(&client, &outcome);
     wire_free(&in);
     wire_free(&start_ok);
 }
@@ -337,8 +330,7 @@ static void tune_is_the_lesser(void **state)
         assert_int_equal(outcome.event, LEAT_AMQP_CLIENT_MORE);
         assert_tune_equal(&client.tune, &cases[i][2]);
         assert_memory_equal(outcome.out.buf + outcome.out.len - end.len, end.buf, end.len);
-        leat_amqp_client_fini(&client);
-        wire_free(&outcome.out);
+        finish(&client, &outcome);
         wire_free(&in);
         wire_free(&end);
     }
@@ -358,7 +350,7 @@ static void a_close_is_answered_and_kept(void **state)
             add_start(&in);
         if (step > 1)
             add_tune(&in, LEAT_AMQP_CONNECTION_TUNE, &usual);
-        add_close(&in, 403, longest);
+        wire_add_close(&in, 403, longest);
         wire_method(&close_ok, 0, LEAT_AMQP_CONNECTION_CLOSE_OK, NULL);
         for (int cut = 0; cut < WIRE_CUTS; cut++) {
             struct leat_amqp_client client;
@@ -371,8 +363,7 @@ static void a_close_is_answered_and_kept(void **state)
             assert_string_equal(client.close_text, longest);
             assert_memory_equal(outcome.out.buf + outcome.out.len - close_ok.len, close_ok.buf,
                                 close_ok.len);
-            leat_amqp_client_fini(&client);
-            wire_free(&outcome.out);
+            finish(&client, &outcome);
         }
         wire_free(&in);
         wire_free(&close_ok);
@@ -386,13 +377,12 @@ static void a_close_may_have_no_text(void **state)
     struct outcome outcome;
 
     (void)state;
-    add_close(&in, 320, "");
+    wire_add_close(&in, 320, "");
     run(&client, &in, WIRE_WHOLE, &outcome);
     assert_int_equal(outcome.event, LEAT_AMQP_CLIENT_REFUSED);
     assert_int_equal(client.close_code, 320);
     assert_string_equal(client.close_text, "");
-    leat_amqp_client_fini(&client);
-    wire_free(&outcome.out);
+    finish(&client, &outcome);
     wire_free(&in);
 }
 
@@ -408,8 +398,7 @@ static void a_broker_that_tells_nothing_is_known(void **state)
     assert_int_equal(outcome.event, LEAT_AMQP_CLIENT_STARTED);
     assert_false(client.tells_auth_failure);
     assert_string_equal(leat_amqp_client_awaits(&client), "Tune");
-    leat_amqp_client_fini(&client);
-    wire_free(&outcome.out);
+    finish(&client, &outcome);
     wire_free(&in);
 }
 
@@ -427,8 +416,7 @@ static void secure_is_told(void **state)
 
         run(&client, &in, cut, &outcome);
         assert_int_equal(outcome.event, LEAT_AMQP_CLIENT_SECURE);
-        leat_amqp_client_fini(&client);
-        wire_free(&outcome.out);
+        finish(&client, &outcome);
     }
     wire_free(&in);
     wire_free(&challenge);
@@ -447,8 +435,7 @@ static void check_end(const struct wire *in, enum leat_amqp_client_event event, 
                          event == LEAT_AMQP_CLIENT_FAILED ? LEAT_EPROTOCOL : LEAT_EUSAGE);
         assert_non_null(strstr(client.failure.text, part));
         assert_string_equal(leat_amqp_client_awaits(&client), "nothing");
-        leat_amqp_client_fini(&client);
-        wire_free(&outcome.out);
+        finish(&client, &outcome);
     }
 }
 
@@ -473,6 +460,9 @@ static void other_protocols_are_named(void **state)
     check_failed(&in, "the broker speaks TLS");
     in.len = 0;
     wire_add(&in, "HTTP/1.1 400 Bad Request\r\n", 26);
+    check_failed(&in, "no AMQP broker: it speaks HTTP");
+    in.len = 0;
+    wire_add(&in, "SSH-2.0-OpenSSH_9.2\r\n", 21);
     check_failed(&in, "where Start was due");
     wire_free(&in);
 }
@@ -550,8 +540,7 @@ static void memory_may_be_short(void **state)
         leat_mem_fail_after(++n);
         run(&client, &in, WIRE_BYTES, &outcome);
         event = outcome.event;
-        leat_amqp_client_fini(&client);
-        wire_free(&outcome.out);
+        finish(&client, &outcome);
         assert_true(event == LEAT_AMQP_CLIENT_NOMEM || event == LEAT_AMQP_CLIENT_OPEN);
     } while (event == LEAT_AMQP_CLIENT_NOMEM);
     leat_mem_fail_after(0);

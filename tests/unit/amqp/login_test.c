@@ -88,6 +88,22 @@ static void amqplain_has_a_user(void **state)
     check("AMQPLAIN", "\0guest\0secret", 13, NULL, LEAT_EPROTOCOL);
 }
 
+/* Which of two a broker takes is not for leat to know. */
+static void amqplain_has_one_user(void **state)
+{
+    static const char *const keys[] = {"LOGIN", "PASSWORD"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct wire response = {0};
+        wire_text(&response, "LOGIN", "alice");
+        wire_text(&response, "PASSWORD", "secret");
+        wire_text(&response, keys[i], "guest");
+        check("AMQPLAIN", response.buf, response.len, NULL, LEAT_EPROTOCOL);
+        wire_free(&response);
+    }
+}
+
 static void other_mechanisms_are_told_apart(void **state)
 {
     (void)state;
@@ -171,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_has_a_user),
         cmocka_unit_test(amqplain_has_a_user),
+        cmocka_unit_test(amqplain_has_one_user),
         cmocka_unit_test(other_mechanisms_are_told_apart),
         cmocka_unit_test(cut_or_longer_arguments_are_malformed),
         cmocka_unit_test(names_outlive_the_secret),

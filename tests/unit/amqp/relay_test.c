@@ -247,17 +247,6 @@ static void methods_on_channel_0_pass_and_are_traced(void **state)
     wire_free(&reason);
 }
 
-static void add_close(struct wire *wire, unsigned code, const char *text)
-{
-    struct wire arguments = {0};
-
-    wire_u16(&arguments, code);
-    wire_str8(&arguments, text);
-    wire_u32(&arguments, 0);
-    wire_method(wire, 0, LEAT_AMQP_CONNECTION_CLOSE, &arguments);
-    wire_free(&arguments);
-}
-
 static void a_close_is_given_whole_and_not_passed(void **state)
 {
     char longest[256];
@@ -270,7 +259,7 @@ static void a_close_is_given_whole_and_not_passed(void **state)
         struct wire in = {0}, out = {0}, frame = {0};
 
         wire_frame(&in, 3, 1, zeros, 30);
-        add_close(&in, 320, texts[i]);
+        wire_add_close(&in, 320, texts[i]);
         wire_frame(&in, 3, 1, zeros, 31); /* what the sender should not, but may send */
         wire_method(&in, 0, LEAT_AMQP_CONNECTION_CLOSE_OK, NULL);
         wire_frame(&out, 3, 1, zeros, 30);
@@ -283,7 +272,7 @@ static void a_close_is_given_whole_and_not_passed(void **state)
             frame.len = 0;
             (void)snprintf(line, sizeof(line), "close 320 %s\n", texts[i]);
             wire_add(&frame, line, strlen(line));
-            add_close(&frame, 320, texts[i]);
+            wire_add_close(&frame, 320, texts[i]);
             wire_add(&frame, "close-ok\n", 9);
             wire_method(&frame, 0, LEAT_AMQP_CONNECTION_CLOSE_OK, NULL);
             leat_amqp_relay_init(&relay, 4096, 4096);
@@ -342,7 +331,7 @@ static void broken_frames_are_errors(void **state)
         check_error(4096, 4096, &in, 501, "octet 0xCD, not 0xCE");
     }
     in.len = 0;
-    add_close(&in, 200, "bye");
+    wire_add_close(&in, 200, "bye");
     in.buf[in.len - 1] = 0;
     check_error(4096, 4096, &in, 501, "octet 0x00, not 0xCE");
     for (unsigned type = 0; type < 256; type++) {

@@ -101,17 +101,6 @@ static void add_open(struct wire *in, const char *vhost)
     wire_free(&arguments);
 }
 
-static void add_close(struct wire *wire, unsigned code, const char *text)
-{
-    struct wire arguments = {0};
-
-    wire_u16(&arguments, code);
-    wire_str8(&arguments, text);
-    wire_u32(&arguments, 0);
-    wire_method(wire, 0, LEAT_AMQP_CONNECTION_CLOSE, &arguments);
-    wire_free(&arguments);
-}
-
 /* What the server says: Start, and Tune behind it if asked for. */
 static void add_answers(struct wire *out, bool tune)
 {
@@ -221,7 +210,7 @@ static void it_tells_what_it_awaits(void **state)
     struct wire in = {0};
     struct leat_amqp_server server;
     struct outcome outcome;
-    static const char *const awaited[] = {"protocol header", "Start-Ok", "Tune-Ok", "Open",
+    static const char *const awaited[] = {"the protocol header", "Start-Ok", "Tune-Ok", "Open",
                                           "nothing"};
 
     (void)state;
@@ -257,7 +246,7 @@ static void check_refused(const struct wire *in, uint16_t code, const char *part
         assert_int_equal(strncmp(server.refusal.text, leat_amqp_reply_name(code),
                                  strlen(leat_amqp_reply_name(code))),
                          0);
-        add_close(&close, code, server.refusal.text);
+        wire_add_close(&close, code, server.refusal.text);
         assert_true(outcome.out.len > close.len);
         assert_memory_equal(outcome.out.buf + outcome.out.len - close.len, close.buf, close.len);
         leat_amqp_server_fini(&server);
@@ -374,7 +363,7 @@ static void a_close_is_answered(void **state)
     (void)state;
     add_header(&in);
     add_start_ok(&in);
-    add_close(&in, 200, "changed my mind");
+    wire_add_close(&in, 200, "changed my mind");
     size_t until = in.len;
     wire_u8(&in, 'x');
     add_answers(&expected, true);
@@ -403,6 +392,7 @@ static void foreign_protocols_are_named(void **state)
         bool answered;
         const char *text;
     } cases[] = {
+        {"AMQP\1\1\0\n", 8, 8, true, "AMQP 1 1 0 10"},
         {"AMQP\3\1\0\0", 8, 5, true, "AMQP 1.0"},
         {"AMQP\0\1\0\0", 8, 6, true, "AMQP 1.0"},
         {"AMQP\0\0\10\0", 8, 7, true, "AMQP 0 0 8 0"},

@@ -86,6 +86,17 @@ void wire_method(struct wire *wire, unsigned channel, uint32_t method, const str
     wire_free(&payload);
 }
 
+void wire_add_close(struct wire *wire, unsigned code, const char *text)
+{
+    struct wire arguments = {0};
+
+    wire_u16(&arguments, code);
+    wire_str8(&arguments, text);
+    wire_u32(&arguments, 0);
+    wire_method(wire, 0, 10u << 16 | 50, &arguments);
+    wire_free(&arguments);
+}
+
 struct leat_str wire_str(const struct wire *wire)
 {
     return (struct leat_str){(const char *)wire->buf, wire->len};

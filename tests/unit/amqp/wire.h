@@ -43,6 +43,8 @@ void wire_frame(struct wire *wire, unsigned type, unsigned channel, const void *
 /* A method frame on CHANNEL; ARGUMENTS may be NULL. */
 void wire_method(struct wire *wire, unsigned channel, uint32_t method,
                  const struct wire *arguments);
+/* A connection.close that blames no method. */
+void wire_add_close(struct wire *wire, unsigned code, const char *text);
 
 struct leat_str wire_str(const struct wire *wire);
 bool wire_equal(const struct wire *a, const struct wire *b);

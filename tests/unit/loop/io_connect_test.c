@@ -39,6 +39,8 @@ static void assert_socket_is_set_up(int fd)
     assert_int_equal(int_option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 30);
     assert_int_equal(int_option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 10);
     assert_int_equal(int_option(fd, IPPROTO_TCP, TCP_KEEPCNT), 3);
+    /* One would end a live peer whose window is closed. */
+    assert_int_equal(int_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
 }
 
 static enum leat_status accept_status(struct leat_io *listener, int *out_fd)

@@ -398,7 +398,7 @@ static void finish_gives_up(void **state)
     TURN_UNTIL(f->loop, f->user.stream == NULL);
 }
 
-static void flushing_gives_up_without_progress(void **state)
+static void flushing_gives_up_in_time(void **state)
 {
     struct fixture *f = *state;
     static uint8_t block[400000];
@@ -411,10 +411,8 @@ static void flushing_gives_up_without_progress(void **state)
     assert_true(recv(f->peer, block, sizeof(block), 0) > 0);
     size_t queued = leat_stream_queued(f->user.stream);
     TURN_UNTIL(f->loop, leat_stream_queued(f->user.stream) < queued);
-    f->clock_ms += 2000; /* there was progress since */
-    test_settle(f->loop);
     assert_non_null(f->user.stream);
-    f->clock_ms += FLUSH_MS;
+    f->clock_ms += 2000; /* a trickle of progress earns no more time */
     TURN_UNTIL(f->loop, f->user.stream == NULL);
 }
 
@@ -570,7 +568,7 @@ int main(void)
         TEST(finish_delivers_the_last_message),
         TEST(finish_after_the_peers_end_closes_at_once),
         TEST(finish_gives_up),
-        TEST(flushing_gives_up_without_progress),
+        TEST(flushing_gives_up_in_time),
         TEST(finish_without_limits_arms_no_timer),
         TEST(close_is_told_at_the_end_of_the_turn_and_nothing_else),
         TEST(every_event_may_close),

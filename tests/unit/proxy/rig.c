@@ -238,7 +238,7 @@ void side_give(struct side *side, struct wire wire)
     wire_free(&wire);
 }
 
-static void drop_front(struct wire *wire, size_t len)
+void wire_drop(struct wire *wire, size_t len)
 {
     memmove(wire->buf, wire->buf + len, wire->len - len);
     wire->len -= len;
@@ -248,11 +248,11 @@ void rig_expect(struct rig *rig, struct side *side, struct wire wire)
 {
     UNTIL(rig, side->in.len >= wire.len);
     assert_memory_equal(side->in.buf, wire.buf, wire.len);
-    drop_front(&side->in, wire.len);
+    wire_drop(&side->in, wire.len);
     wire_free(&wire);
 }
 
-static size_t size_of_frame(const struct wire *wire)
+size_t wire_frame_size(const struct wire *wire)
 {
     const uint8_t *b = wire->buf;
 
@@ -265,16 +265,23 @@ struct wire rig_method(struct rig *rig, struct side *side, uint32_t method)
 {
     struct wire arguments = {0}, expected = {0};
 
-    UNTIL(rig, side->in.len >= size_of_frame(&side->in));
-    size_t size = size_of_frame(&side->in);
+    UNTIL(rig, side->in.len >= wire_frame_size(&side->in));
+    size_t size = wire_frame_size(&side->in);
     assert_int_equal(side->in.buf[0], 1);
     assert_int_equal(side->in.buf[size - 1], 0xCE);
     wire_u32(&expected, method);
     assert_memory_equal(side->in.buf + 7, expected.buf, 4);
     wire_add(&arguments, side->in.buf + 11, size - 12);
-    drop_front(&side->in, size);
+    wire_drop(&side->in, size);
     wire_free(&expected);
     return arguments;
+}
+
+void rig_skip_method(struct rig *rig, struct side *side, uint32_t method)
+{
+    struct wire arguments = rig_method(rig, side, method);
+
+    wire_free(&arguments);
 }
 
 void rig_expect_close(struct rig *rig, struct side *side, unsigned code, const char *part)
@@ -374,12 +381,10 @@ struct wire wire_open_ok(void)
 
 struct wire wire_close(unsigned code, const char *text)
 {
-    struct wire arguments = {0};
+    struct wire frame = {0};
 
-    wire_u16(&arguments, code);
-    wire_str8(&arguments, text);
-    wire_u32(&arguments, 0);
-    return method(LEAT_AMQP_CONNECTION_CLOSE, arguments);
+    wire_add_close(&frame, code, text);
+    return frame;
 }
 
 struct wire wire_close_ok(void)
@@ -412,29 +417,21 @@ struct wire wire_body(size_t len)
 
 void rig_client_opens(struct rig *rig, struct side *client, unsigned heartbeat_s)
 {
-    struct wire got;
-
     side_give(client, wire_header());
-    got = rig_method(rig, client, LEAT_AMQP_CONNECTION_START);
-    wire_free(&got);
+    rig_skip_method(rig, client, LEAT_AMQP_CONNECTION_START);
     side_give(client, wire_client_start_ok("guest"));
-    got = rig_method(rig, client, LEAT_AMQP_CONNECTION_TUNE);
-    wire_free(&got);
+    rig_skip_method(rig, client, LEAT_AMQP_CONNECTION_TUNE);
     side_give(client, wire_tune(LEAT_AMQP_CONNECTION_TUNE_OK, 100, 131072, heartbeat_s));
     side_give(client, wire_open());
 }
 
 void rig_broker_tunes(struct rig *rig, struct side *broker, unsigned heartbeat_s)
 {
-    struct wire got;
-
     rig_expect(rig, broker, wire_header());
     side_give(broker, wire_start(true));
-    got = rig_method(rig, broker, LEAT_AMQP_CONNECTION_START_OK);
-    wire_free(&got);
+    rig_skip_method(rig, broker, LEAT_AMQP_CONNECTION_START_OK);
     side_give(broker, wire_tune(LEAT_AMQP_CONNECTION_TUNE, 2047, 131072, heartbeat_s));
-    got = rig_method(rig, broker, LEAT_AMQP_CONNECTION_TUNE_OK);
-    wire_free(&got);
+    rig_skip_method(rig, broker, LEAT_AMQP_CONNECTION_TUNE_OK);
 }
 
 void rig_broker_opens(struct rig *rig, struct side *broker, unsigned heartbeat_s)

@@ -98,8 +98,16 @@ void rig_expect(struct rig *rig, struct side *side, struct wire wire);
 /* Waits for a method frame on channel 0 and returns its arguments. */
 struct wire rig_method(struct rig *rig, struct side *side, uint32_t method);
 
+/* The same, of a method whose arguments do not matter. */
+void rig_skip_method(struct rig *rig, struct side *side, uint32_t method);
+
 /* Waits for a Close with CODE whose text has PART in it. */
 void rig_expect_close(struct rig *rig, struct side *side, unsigned code, const char *part);
+
+/* The size of the frame that WIRE begins with; SIZE_MAX if that is not known yet. */
+size_t wire_frame_size(const struct wire *wire);
+/* Drops the first LEN bytes. */
+void wire_drop(struct wire *wire, size_t len);
 
 /* What is sent. */
 struct wire wire_client_start_ok(const char *user);

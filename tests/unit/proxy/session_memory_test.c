@@ -27,15 +27,14 @@ static uint32_t next_frame(struct side *side)
     if (side->in.len < 8)
         return 0;
     if (b[0] != 'A') {
-        size = ((size_t)b[3] << 24 | (size_t)b[4] << 16 | (size_t)b[5] << 8 | b[6]) + 8;
+        size = wire_frame_size(&side->in);
         if (side->in.len < size)
             return 0;
         method = 1;
         if (b[0] == 1)
             method = (uint32_t)b[7] << 24 | (uint32_t)b[8] << 16 | (uint32_t)b[9] << 8 | b[10];
     }
-    memmove(side->in.buf, side->in.buf + size, side->in.len - size);
-    side->in.len -= size;
+    wire_drop(&side->in, size);
     return method;
 }
 
