@@ -347,6 +347,9 @@ static enum leat_amqp_client_event fail_frame(struct leat_amqp_client *client,
     /* A TLS record that holds an alert: type 21, version 3.x (RFC 8446, 5.1). */
     if (is_first && head->type == 0x15 && head->channel >> 8 == 0x03)
         return FAIL(client, "the broker speaks TLS; use amqps:// for this backend");
+    if (is_first && head->type == 'H' && head->channel == ('T' << 8 | 'T') &&
+        head->size >> 24 == 'P')
+        return FAIL(client, "this is no AMQP broker: it speaks HTTP");
     return FAIL(client,
                 "the broker sent a frame of type %u on channel %u with %" PRIu32
                 " bytes where %s was due: unknown type, wrong end octet or more than %u bytes",

@@ -28,6 +28,18 @@ static bool find_plain_user(struct leat_str response, struct leat_str *out)
     return true;
 }
 
+static unsigned count_fields(struct leat_str table, const char *key)
+{
+    struct leat_amqp_field field;
+    struct leat_reader reader;
+    unsigned count = 0;
+
+    leat_reader_init(&reader, table.ptr, table.len);
+    while (leat_amqp_table_next(&reader, &field))
+        count += leat_str_equal(field.key, leat_str_of(key));
+    return count;
+}
+
 /* AMQPLAIN: a table's contents, without the table's length, with LOGIN and PASSWORD. */
 static bool find_amqplain_user(struct leat_str response, struct leat_str *out)
 {
@@ -37,6 +49,9 @@ static bool find_amqplain_user(struct leat_str response, struct leat_str *out)
         !leat_amqp_table_find(response, leat_str_of("LOGIN"), &login) ||
         !leat_amqp_table_find(response, leat_str_of("PASSWORD"), &password) || login.type != 'S' ||
         password.type != 'S')
+        return false;
+    /* Which of two would count is the broker's choice: leat must not judge by the other. */
+    if (count_fields(response, "LOGIN") != 1 || count_fields(response, "PASSWORD") != 1)
         return false;
     *out = leat_amqp_field_contents(&login);
     return out->len > 0;

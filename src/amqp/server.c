@@ -52,7 +52,7 @@ const char *leat_amqp_server_awaits(const struct leat_amqp_server *server)
 {
     switch ((enum state)server->state) {
     case HEADER:
-        return "protocol header";
+        return "the protocol header";
     case START_OK:
         return "Start-Ok";
     case TUNE_OK:
@@ -162,7 +162,8 @@ static void name_foreign(struct leat_amqp_server *server, const uint8_t *seen, s
     char quoted[80];
     struct leat_text text;
 
-    if (len >= 8 && begins_with_any(seen, len, amqp) && seen[5] == 1 && seen[6] == 0) {
+    if (len >= 8 && begins_with_any(seen, len, amqp) && seen[4] != 1 && seen[5] == 1 &&
+        seen[6] == 0 && seen[7] == 0) {
         (void)leat_error_set(err, LEAT_EPROTOCOL, 0,
                              "AMQP 1.0 is not served here; the client must use AMQP 0-9-1");
     } else if (len >= 8 && begins_with_any(seen, len, amqp)) {
@@ -175,12 +176,12 @@ static void name_foreign(struct leat_amqp_server *server, const uint8_t *seen, s
                              "another version of AMQP; the client must use AMQP 0-9-1");
     } else if (begins_with_any(seen, len, http)) {
         (void)leat_error_set(err, LEAT_EPROTOCOL, 0,
-                             "HTTP on an AMQP port; the client must use amqp://, the management "
-                             "interface is on another port");
+                             "HTTP on an AMQP port; the client must speak AMQP 0-9-1, the "
+                             "management interface is on another port");
     } else if (begins_with_any(seen, len, proxy)) {
         (void)leat_error_set(err, LEAT_EPROTOCOL, 0,
-                             "a PROXY protocol header on a listener that does not expect one; "
-                             "turn it on there, or off in the load balancer");
+                             "a PROXY protocol header; leat does not take one, turn it off in the "
+                             "load balancer");
     } else {
         leat_text_init(&text, quoted, sizeof(quoted));
         leat_text_add_quoted(&text, (struct leat_str){(const char *)seen, len});

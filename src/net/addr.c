@@ -219,7 +219,7 @@ static const char *advice(int sys)
 {
     switch (sys) {
     case EADDRINUSE:
-        return " (another program listens there: stop it or choose another port;"
+        return " (something listens there already: stop it or choose another port;"
                " `ss -ltnp` shows it)";
     case EADDRNOTAVAIL:
         return " (no interface of this machine has that address; `ip addr` lists them)";
@@ -237,15 +237,12 @@ static const char *advice(int sys)
 static int listen_on(int fd, const struct leat_addr *addr)
 {
     const int on = 1;
-    const int off = 0;
-    struct sockaddr_in6 in6;
-    memcpy(&in6, &addr->ss, sizeof(in6));
     /* Else a restart would have to wait for old connections to be forgotten. */
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0)
         return errno;
-    /* [::] is for IPv4 too, whatever the system's default says. */
-    if (addr->ss.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&in6.sin6_addr) &&
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) != 0)
+    /* Whatever the system's default says: so that 0.0.0.0 and [::] can stand side by side. */
+    if (addr->ss.ss_family == AF_INET6 &&
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) != 0)
         return errno;
     if (bind(fd, (const struct sockaddr *)&addr->ss, addr->len) != 0 || listen(fd, BACKLOG) != 0)
         return errno;

@@ -45,7 +45,8 @@ bool leat_addr_is_loopback(const struct leat_addr *addr);
 
 /*
  * Makes a non-blocking socket that listens on ADDR and returns its descriptor in *OUT_FD;
- * the caller closes it. LEAT_EIO with ERR naming the address: in use, not ours, no right.
+ * the caller closes it. An IPv6 one takes no IPv4 connections. LEAT_EIO with ERR naming the
+ * address: in use, not ours, no right.
  */
 LEAT_MUST_CHECK enum leat_status leat_addr_listen(const struct leat_addr *addr, int *out_fd,
                                                   struct leat_error *err);

@@ -258,8 +258,7 @@ static void discard(struct leat_stream *s)
 
 static void wind_down(struct leat_stream *s)
 {
-    if (flush(s) > 0)
-        set_deadline(s, s->flush_ms);
+    (void)flush(s);
     discard(s);
     if (s->broken) {
         shut(s);
@@ -478,6 +477,11 @@ bool leat_stream_is_hung_up(const struct leat_stream *s)
 const struct leat_error *leat_stream_error(const struct leat_stream *s)
 {
     return &s->error;
+}
+
+void leat_stream_set_secret(struct leat_stream *s, bool is_secret)
+{
+    s->ops->set_secret(s, is_secret);
 }
 
 uint64_t leat_stream_received(const struct leat_stream *s)

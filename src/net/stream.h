@@ -110,6 +110,10 @@ LEAT_MUST_CHECK enum leat_status leat_stream_read(struct leat_stream *stream, vo
 LEAT_MUST_CHECK enum leat_status leat_stream_write(struct leat_stream *stream,
                                                    const struct iovec *iov, int count);
 
+/* Whether what is read is secret: then no copy of it is left behind in memory that TLS frees. It
+ * costs a pass over every byte, so it is for the time of a login only. */
+void leat_stream_set_secret(struct leat_stream *stream, bool is_secret);
+
 /* How many bytes wait to be sent (over TLS: of ciphertext). */
 size_t leat_stream_queued(const struct leat_stream *stream);
 
@@ -124,7 +128,7 @@ bool leat_stream_is_hung_up(const struct leat_stream *stream);
 /*
  * Ends the stream in an orderly way: sends what is queued, close_notify over TLS and the
  * end of stream, then discards what comes until the peer ends too, and closes. It gives up
- * after FLUSH_MS without progress in sending, or LINGER_MS after the end was sent; 0 sets no
+ * when sending takes longer than FLUSH_MS, or LINGER_MS after the end was sent; 0 sets no
  * limit and arms no timer. A stream that is not open yet, or broken, closes at once. Without
  * this lingering a close with unread input resets the connection and destroys the last
  * message. Only `closed` follows.

@@ -45,6 +45,8 @@ struct leat_stream_ops {
     /* Frees what the kind owns, not STREAM itself. */
     void (*fini)(struct leat_stream *stream);
     struct leat_stream_tls (*tls)(const struct leat_stream *stream);
+    /* As leat_stream_set_secret(). */
+    void (*set_secret)(struct leat_stream *stream, bool is_secret);
 };
 
 struct leat_stream {

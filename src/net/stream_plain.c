@@ -22,6 +22,12 @@ static struct leat_stream_tls plain_tls(const struct leat_stream *s)
     return (struct leat_stream_tls){.version = "", .cipher = ""};
 }
 
+static void plain_set_secret(struct leat_stream *s, bool is_secret)
+{
+    (void)s;
+    (void)is_secret; /* nothing is kept in between */
+}
+
 static const struct leat_stream_ops plain_ops = {
     .read = leat_stream_pull,
     .write = leat_stream_push,
@@ -29,6 +35,7 @@ static const struct leat_stream_ops plain_ops = {
     .send_end = plain_nothing,
     .fini = plain_nothing,
     .tls = plain_tls,
+    .set_secret = plain_set_secret,
 };
 
 enum leat_status leat_stream_accept(struct leat_loop *loop, int fd,

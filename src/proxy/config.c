@@ -59,7 +59,7 @@ static const struct key keys[] = {
     {"timeouts.linger", DURATION, AT(timeout_linger_ms), "5s", 100, DAY_MS,
      "for a peer to end the connection after the last frame it was sent"},
     {"timeouts.flush", DURATION, AT(timeout_flush_ms), "60s", 100, DAY_MS,
-     "for a peer to take some of what is queued for it when the other side has ended"},
+     "for a peer to take what is queued for it when the other side has ended"},
     {"limits.sessions", COUNT, AT(limit_sessions), "0", 0, 10000000,
      "sessions at once; 0: as many as descriptors allow"},
     {"limits.handshakes", COUNT, AT(limit_handshakes), "4096", 1, 10000000,

@@ -58,7 +58,7 @@ static enum leat_status listen_all(struct leat_shared *shared, struct leat_error
 }
 
 /* Raises the limit of open files as far as it goes, and derives what fits: two descriptors a
- * session, and one for every connection that has not got that far. */
+ * session, and one for every connection that has not got that far or still lingers. */
 static void derive_limits(struct leat_shared *shared)
 {
     const struct leat_config *config = shared->config;
@@ -72,10 +72,10 @@ static void derive_limits(struct leat_shared *shared)
             files = most;
     }
     shared->handshakes_max = config->limit_handshakes;
-    if (shared->handshakes_max > files.rlim_cur / 4)
-        shared->handshakes_max = files.rlim_cur / 4;
-    if (files.rlim_cur > SPARE_DESCRIPTORS + shared->handshakes_max + 2)
-        fit = (files.rlim_cur - SPARE_DESCRIPTORS - shared->handshakes_max) / 2;
+    if (shared->handshakes_max > files.rlim_cur / 8)
+        shared->handshakes_max = files.rlim_cur / 8;
+    if (files.rlim_cur > SPARE_DESCRIPTORS + 2 * shared->handshakes_max + 2)
+        fit = (files.rlim_cur - SPARE_DESCRIPTORS - 2 * shared->handshakes_max) / 2;
     shared->sessions_max = (config->limit_sessions != 0 && config->limit_sessions < fit)
                                ? config->limit_sessions
                                : fit;

@@ -6,6 +6,7 @@
 #include "buf/writer.h"
 #include "proxy/session.h"
 
+#define LINGER_CROWDED_MS 200
 #define READ_INITIAL (64u * 1024u)
 
 static struct leat_loop *loop_of(const struct leat_leg *leg)
@@ -56,6 +57,7 @@ bool leat_leg_write_own(struct leat_leg *leg, const struct leat_writer *frames)
 void leat_leg_received(struct leat_leg *leg, size_t len)
 {
     leg->received_at = now(leg);
+    leg->is_heard = true;
     leg->bytes += len;
 }
 
@@ -163,13 +165,22 @@ void leat_leg_init(struct leat_leg *leg, struct leat_session *session)
     leat_amqp_relay_init(&leg->relay, 0, 0);
 }
 
-void leat_leg_start_heartbeat(struct leat_leg *leg, uint64_t interval_ms)
+void leat_leg_tune(struct leat_leg *leg, const struct leat_amqp_tune *tune)
 {
-    leg->heartbeat_ms = interval_ms;
+    if (tune->frame_max == 0 || tune->heartbeat_s == 0 || leg->heartbeat_ms != 0)
+        return;
+    leg->heartbeat_ms = (uint64_t)tune->heartbeat_s * 1000;
     leg->received_at = now(leg);
     leg->sent_at = now(leg);
-    if (interval_ms != 0)
-        sleep_until_due(leg);
+    sleep_until_due(leg);
+}
+
+void leat_leg_drained(struct leat_leg *leg)
+{
+    enum leat_session_state state = leg->session->state;
+
+    if (state == LEAT_SESSION_OPEN || state == LEAT_SESSION_CLOSING)
+        leat_leg_resume(leat_leg_other(leg));
 }
 
 static void stop_heartbeat(struct leat_leg *leg)
@@ -182,9 +193,15 @@ void leat_leg_finish(struct leat_leg *leg)
 {
     const struct leat_config *config = leg->session->worker->shared->config;
 
+    const struct leat_shared *shared = leg->session->worker->shared;
+    uint64_t linger_ms = config->timeout_linger_ms;
+
+    /* Lingering is a courtesy: when many do, it must not hold up those who come. */
+    if (shared->ending > shared->handshakes_max / 2 && linger_ms > LINGER_CROWDED_MS)
+        linger_ms = LINGER_CROWDED_MS;
     stop_heartbeat(leg);
     if (leg->stream != NULL)
-        leat_stream_finish(leg->stream, config->timeout_flush_ms, config->timeout_linger_ms);
+        leat_stream_finish(leg->stream, config->timeout_flush_ms, linger_ms);
 }
 
 void leat_leg_close(struct leat_leg *leg)

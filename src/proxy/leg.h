@@ -18,6 +18,7 @@
 
 #include <leat/compiler.h>
 
+#include "amqp/login.h"
 #include "amqp/relay.h"
 #include "loop/loop.h"
 #include "net/stream.h"
@@ -32,6 +33,7 @@ struct leat_leg {
     struct leat_session *session;
     struct leat_stream *stream;   /* NULL once closed, and before there is one */
     bool is_opened;               /* the stream can be read and written */
+    bool is_heard;                /* something has been read from it */
     struct leat_amqp_relay relay; /* of what comes from this leg */
     uint64_t bytes;               /* that came from it since the session is open */
     uint64_t counted_bytes, counted_frames, counted_heartbeats; /* by leat_leg_count() */
@@ -66,8 +68,12 @@ void leat_leg_count(struct leat_leg *leg);
 void leat_leg_pause(struct leat_leg *leg);
 void leat_leg_resume(struct leat_leg *leg);
 
-/* Begins heartbeats at INTERVAL_MS, 0 for none. */
-void leat_leg_start_heartbeat(struct leat_leg *leg, uint64_t interval_ms);
+/* Begins heartbeats once TUNE, what was agreed on this leg, is known: its frame_max is not 0 then.
+ * They run from Tune-Ok on, also while a backend is sought. */
+void leat_leg_tune(struct leat_leg *leg, const struct leat_amqp_tune *tune);
+
+/* The stream has sent all that was queued: the other leg may be read again. */
+void leat_leg_drained(struct leat_leg *leg);
 
 /* Ends the stream: queued bytes first. Heartbeats stop. */
 void leat_leg_finish(struct leat_leg *leg);

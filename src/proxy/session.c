@@ -105,8 +105,7 @@ static void client_drained(struct leat_stream *stream, void *arg)
     struct leat_session *session = arg;
 
     (void)stream;
-    if (session->state == LEAT_SESSION_OPEN || session->state == LEAT_SESSION_CLOSING)
-        leat_leg_resume(&session->broker);
+    leat_leg_drained(&session->client);
 }
 
 static void client_hup(struct leat_stream *stream, void *arg)
@@ -223,6 +222,7 @@ void leat_session_free(struct leat_session *session)
     leat_timer_stop(session->worker->loop, &session->deadline);
     leat_list_remove(&session->link);
     session->worker->count.load--;
+    session->worker->shared->ending--;
     leat_amqp_login_fini(&session->login);
     leat_mem_free(session);
 }

@@ -58,7 +58,9 @@ struct leat_session_handshake {
     struct leat_amqp_client client;
     struct leat_farm_search search;
     struct leat_timer search_deadline;
-    bool login_sent;                                     /* to the present backend */
+    char last_failure[160]; /* of the backends that were tried, for the log */
+    uint64_t tried_at;      /* when the present backend was begun */
+    bool login_sent;        /* to the present backend */
     uint8_t properties[LEAT_AMQP_SERVER_PROPERTIES_MAX]; /* what the client is told of the broker */
     char peer[LEAT_ADDR_TEXT_MAX + 8];                   /* what the broker is told of the client */
     size_t early_len;
@@ -138,10 +140,6 @@ void leat_session_search_failed(struct leat_session *session, const char *format
 void leat_session_search_pass_over(struct leat_session *session, const char *format, ...)
     LEAT_PRINTF(2, 3);
 
-/* Ends the session with a Close to the client. */
-void leat_session_refuse(struct leat_session *session, enum leat_session_by by, uint16_t code,
-                         struct leat_str text);
-
 /* session_login.c: the broker's handshake */
 void leat_session_login_opened(struct leat_session *session);
 void leat_session_login_readable(struct leat_session *session);
@@ -158,6 +156,10 @@ void leat_session_relay(struct leat_session *session, struct leat_leg *leg, cons
 /* session_end.c */
 void leat_session_end(struct leat_session *session, const struct leat_session_end *end,
                       const char *format, ...) LEAT_PRINTF(3, 4);
+
+/* Ends the session with a Close to the client. */
+void leat_session_refuse(struct leat_session *session, enum leat_session_by by, uint16_t code,
+                         struct leat_str text);
 
 /* The peer of LEG is lost, for the reason given: the other side is told as it can be. */
 void leat_session_leg_lost(struct leat_session *session, struct leat_leg *leg, const char *reason);

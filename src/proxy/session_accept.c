@@ -26,6 +26,7 @@ void leat_session_accept_opened(struct leat_session *session)
     };
     leat_farm_limit(shared->farm, &handshake->server_config.tune);
     leat_amqp_server_init(&handshake->server, &handshake->server_config);
+    leat_stream_set_secret(session->client.stream, true);
     leat_session_set_deadline(session, config->timeout_handshake_ms);
 }
 
@@ -45,15 +46,6 @@ static void take_login(struct leat_session *session)
 
     session->login = *login;
     memset(login, 0, sizeof(*login));
-}
-
-/* Heartbeats run from Tune-Ok on (specification 4.2.7), also while a backend is sought. */
-static void start_heartbeat_once_tuned(struct leat_session *session)
-{
-    const struct leat_amqp_tune *tune = &session->handshake->server.login.tune;
-
-    if (tune->frame_max != 0 && session->client.heartbeat_ms == 0)
-        leat_leg_start_heartbeat(&session->client, (uint64_t)tune->heartbeat_s * 1000);
 }
 
 /* Acts on what the server's part says. */
@@ -107,7 +99,7 @@ static void read_some(struct leat_session *session, const uint8_t *data, size_t 
         leat_session_log_handshake(session, &session->client, data, taken);
     if (!leat_leg_write_own(&session->client, &out))
         event = LEAT_AMQP_SERVER_NOMEM;
-    start_heartbeat_once_tuned(session);
+    leat_leg_tune(&session->client, &server->login.tune);
     keep_early(session, data + taken, len - taken);
     act(session, event);
 }
@@ -123,6 +115,7 @@ void leat_session_accept_readable(struct leat_session *session)
     if (status == LEAT_OK) {
         leat_leg_received(&session->client, 0);
         read_some(session, buf, len);
+        explicit_bzero(buf, len);
     } else if (status != LEAT_EAGAIN)
         leat_session_leg_lost(session, &session->client,
                               leat_leg_end_reason(&session->client, status));

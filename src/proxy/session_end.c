@@ -54,6 +54,7 @@ static void count(struct leat_session *session, const struct leat_session_end *e
     if (session->is_counted)
         session->worker->shared->sessions--;
     session->is_counted = false;
+    session->worker->shared->ending++;
 }
 
 /* Whether a Close would reach the client: AMQP has begun, and no frame is half sent. */
@@ -77,9 +78,9 @@ void leat_session_end(struct leat_session *session, const struct leat_session_en
     (void)vsnprintf(reason, sizeof(reason), format, args);
     va_end(args);
     end.is_told = end.is_told || must_tell;
+    count(session, &end);
     leat_session_log_end(session, &end, reason);
     leat_timer_stop(session->worker->loop, &session->deadline);
-    count(session, &end);
     leat_session_set_state(session, LEAT_SESSION_ENDING);
     if (must_tell)
         send_close(&session->client, &end.close);
@@ -92,6 +93,14 @@ void leat_session_end(struct leat_session *session, const struct leat_session_en
     session->handshake = NULL;
     if (session->client.stream == NULL && session->broker.stream == NULL)
         leat_session_free(session);
+}
+
+void leat_session_refuse(struct leat_session *session, enum leat_session_by by, uint16_t code,
+                         struct leat_str text)
+{
+    const struct leat_session_end end = {.by = by, .has_close = true, .close = {code, text}};
+
+    leat_session_end(session, &end, "%.*s", (int)text.len, text.ptr);
 }
 
 void leat_session_leg_lost(struct leat_session *session, struct leat_leg *leg, const char *reason)

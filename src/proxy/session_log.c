@@ -10,7 +10,7 @@
 
 #define LINE_MAX_BYTES 1000
 #define NAME_MAX_BYTES 64
-#define EARLY_BURST 100
+#define EARLY_BURST 200
 
 static const char *or_none(const char *text)
 {
@@ -62,6 +62,16 @@ void leat_session_log_opened(const struct leat_session *session)
                   (unsigned long long)(leat_loop_now_ms(worker->loop) - session->began_at));
 }
 
+/* A health check connects, perhaps makes the TLS handshake, and leaves. */
+static bool has_said_nothing(const struct leat_session *session)
+{
+    const struct leat_stream *stream = session->client.stream;
+
+    if (session->client.is_opened)
+        return !session->client.is_heard;
+    return stream != NULL && leat_stream_received(stream) == 0;
+}
+
 /* Before anyone is known a stranger can cause as many ends as it likes: such lines are
  * bounded, and a connection that sent nothing at all, a health check, is only counted. */
 static bool is_worth_a_line(const struct leat_session *session, const struct leat_session_end *end)
@@ -69,19 +79,20 @@ static bool is_worth_a_line(const struct leat_session *session, const struct lea
     struct leat_shared *shared = session->worker->shared;
     uint32_t held_back;
 
-    if (session->was_open || session->login.user.ptr != NULL)
+    if (session->was_open)
         return true;
-    if (session->client.stream != NULL && leat_stream_received(session->client.stream) == 0 &&
-        end->by == LEAT_BY_CLIENT) {
+    if (end->by == LEAT_BY_CLIENT && has_said_nothing(session)) {
         session->worker->count.silent++;
         return false;
     }
-    if (!leat_log_rate_allows(&shared->rate_early, EARLY_BURST,
+    bool has_name = session->login.user.ptr != NULL;
+    if (!leat_log_rate_allows(has_name ? &shared->rate_refused : &shared->rate_early, EARLY_BURST,
                               leat_loop_now_ms(session->worker->loop), &held_back))
         return false;
     if (held_back > 0)
         leat_log_line(shared->log, LEAT_LOG_WARN,
-                      "lines held back=%u: too many connections fail before they log in",
+                      "lines held back=%u: too many connections are refused or fail before they "
+                      "open",
                       held_back);
     return true;
 }
@@ -104,6 +115,11 @@ void leat_session_log_end(const struct leat_session *session, const struct leat_
         leat_text_add(&line, " code=%u", end->close.code);
     leat_text_add(&line, " reason=");
     leat_text_add_quoted(&line, leat_str_of(reason));
+    if (end->by == LEAT_BY_LEAT && session->handshake != NULL &&
+        session->handshake->last_failure[0] != '\0') {
+        leat_text_add(&line, " last_failure=");
+        leat_text_add_quoted(&line, leat_str_of(session->handshake->last_failure));
+    }
     add_who(&line, session);
     if (session->was_open)
         leat_text_add(&line, " bytes_in=%llu bytes_out=%llu frames_in=%llu frames_out=%llu",

@@ -58,6 +58,7 @@ static void opened(struct leat_session *session, const uint8_t *rest, size_t res
     session->was_open = true;
     session->worker->count.opened++;
     leat_amqp_login_forget_secret(&session->login);
+    leat_stream_set_secret(session->client.stream, false);
     leat_session_set_state(session, LEAT_SESSION_OPEN);
     leat_session_log_opened(session);
     tell_open_ok(session);
@@ -133,15 +134,6 @@ static bool act(struct leat_session *session, enum leat_amqp_client_event event,
     return false;
 }
 
-/* Heartbeats run from Tune-Ok on (specification 4.2.7). */
-static void start_heartbeat_once_tuned(struct leat_session *session)
-{
-    const struct leat_amqp_tune *tune = &session->handshake->client.tune;
-
-    if (tune->frame_max != 0 && session->broker.heartbeat_ms == 0)
-        leat_leg_start_heartbeat(&session->broker, (uint64_t)tune->heartbeat_s * 1000);
-}
-
 static void feed(struct leat_session *session, const uint8_t *data, size_t len)
 {
     struct leat_amqp_client *client = &session->handshake->client;
@@ -164,7 +156,7 @@ static void feed(struct leat_session *session, const uint8_t *data, size_t len)
         write_out(session, &out);
         if (session->broker.stream != stream)
             break;
-        start_heartbeat_once_tuned(session);
+        leat_leg_tune(&session->broker, &client->tune);
         data += taken;
         len -= taken;
         more = act(session, event, data, len);

@@ -65,7 +65,11 @@ static void malformed(struct leat_session *session, const struct leat_leg *from)
         .close = {relay->error_code, leat_str_of(relay->error.text)},
     };
 
-    leat_session_end(session, &end, "%s", relay->error.text);
+    /* Both sides have been told of the end already, and of why. */
+    if (session->state == LEAT_SESSION_CLOSING)
+        leat_session_close_unanswered(session, relay->error.text);
+    else
+        leat_session_end(session, &end, "%s", relay->error.text);
 }
 
 /* Acts on one operation. False if the rest of the input is not to be looked at. */

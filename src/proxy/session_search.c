@@ -14,14 +14,7 @@
 #include "tls/stream.h"
 
 #define PASS_OVER_BURST 5
-
-void leat_session_refuse(struct leat_session *session, enum leat_session_by by, uint16_t code,
-                         struct leat_str text)
-{
-    const struct leat_session_end end = {.by = by, .has_close = true, .close = {code, text}};
-
-    leat_session_end(session, &end, "%.*s", (int)text.len, text.ptr);
-}
+#define BLAME_AFTER_MS 1000
 
 /* Lets go of the present backend and tries the next. */
 static void give_up_backend(struct leat_session *session)
@@ -42,6 +35,17 @@ static const char *quote(char *buf, size_t cap, const char *reason)
     return buf;
 }
 
+/* Keeps why the present backend is of no use: if all are, the end of the session says it. */
+static void keep_failure(struct leat_session *session, const char *reason)
+{
+    char *kept = session->handshake->last_failure;
+
+    struct leat_text text;
+
+    leat_text_init(&text, kept, sizeof(session->handshake->last_failure));
+    leat_text_add(&text, "%s: %s", session->backend->text, reason);
+}
+
 /* Notes and logs that the present backend failed, and why. */
 static void blame_backend(struct leat_session *session, const char *reason)
 {
@@ -50,6 +54,7 @@ static void blame_backend(struct leat_session *session, const char *reason)
     uint32_t backoff = leat_backend_failed(backend, leat_loop_now_ms(session->worker->loop));
     char quoted[400];
 
+    keep_failure(session, reason);
     (void)quote(quoted, sizeof(quoted), reason);
     if (backoff != 0)
         leat_log_line(log, LEAT_LOG_WARN,
@@ -82,6 +87,7 @@ void leat_session_search_pass_over(struct leat_session *session, const char *for
     va_start(args, format);
     (void)vsnprintf(reason, sizeof(reason), format, args);
     va_end(args);
+    keep_failure(session, reason);
     /* Without a back-off every session may meet the same. */
     if (leat_log_rate_allows(&shared->rate_pass_over, PASS_OVER_BURST,
                              leat_loop_now_ms(session->worker->loop), &held_back))
@@ -127,18 +133,18 @@ static void broker_drained(struct leat_stream *stream, void *arg)
     struct leat_session *session = arg;
 
     (void)stream;
-    if (session->state == LEAT_SESSION_OPEN || session->state == LEAT_SESSION_CLOSING)
-        leat_leg_resume(&session->client);
+    leat_leg_drained(&session->broker);
 }
 
 /* No connection to the present backend came about. */
 static void connecting_failed(struct leat_session *session, const struct leat_error *err)
 {
-    switch (err->sys) {
+    switch (err->status == LEAT_ENOMEM ? ENOMEM : err->sys) {
     case EADDRNOTAVAIL:
     case EMFILE:
     case ENFILE:
     case ENOBUFS:
+    case ENOSPC:
     case ENOMEM:
         /* A lack on this side: the backend is not to blame. */
         leat_session_search_pass_over(session, "%s", err->text);
@@ -217,6 +223,7 @@ void leat_session_search_next(struct leat_session *session)
         leat_session_refuse(session, LEAT_BY_LEAT, LEAT_AMQP_CONNECTION_FORCED, none);
         return;
     }
+    session->handshake->tried_at = leat_loop_now_ms(session->worker->loop);
     session->handshake->login_sent = false;
     session->broker.is_opened = false;
     leat_amqp_relay_init(&session->broker.relay, 0, 0); /* a trace may have used it */
@@ -230,8 +237,17 @@ void leat_session_search_lost(struct leat_session *session, const char *reason)
     static const struct leat_str refused =
         LEAT_STR_INIT("ACCESS_REFUSED - the broker did not answer the login");
 
-    if (!session->handshake->login_sent || session->handshake->client.tells_auth_failure) {
-        leat_session_search_failed(session, "%s", reason);
+    const struct leat_amqp_client *client = &session->handshake->client;
+
+    if (!session->handshake->login_sent || client->tells_auth_failure) {
+        /* A connection that is lost between login and Tune may be lost over what the client has
+         * said of itself, which brokers parse and leat does not: a stranger must not take a farm
+         * out of service. */
+        if (session->handshake->login_sent && client->tune.frame_max == 0 &&
+            client->failure.status == LEAT_OK)
+            leat_session_search_pass_over(session, "%s", reason);
+        else
+            leat_session_search_failed(session, "%s", reason);
         return;
     }
     /* This broker cannot say that a password is wrong, so this may be its way, and a password
@@ -248,8 +264,10 @@ static void on_search_deadline(void *arg)
         LEAT_STR_INIT("CONNECTION_FORCED - no broker could be reached in time");
     struct leat_session *session = arg;
 
-    /* Else the next session would wait for the same one. */
-    blame_backend(session, "the time for finding a backend is over (timeouts.search)");
+    /* Else the next session would wait for the same one; but one that was only just begun has
+     * done nothing wrong. */
+    if (leat_loop_now_ms(session->worker->loop) - session->handshake->tried_at >= BLAME_AFTER_MS)
+        blame_backend(session, "the time for finding a backend is over (timeouts.search)");
     leat_session_refuse(session, LEAT_BY_LEAT, LEAT_AMQP_CONNECTION_FORCED, none);
 }
 

@@ -79,7 +79,8 @@ static bool may_begin(struct leat_worker *worker, int fd)
     uint64_t most = shared->handshakes_max;
     uint32_t held_back;
 
-    if (++shared->handshakes <= most)
+    /* Those that linger hold descriptors too, as many again as handshakes may. */
+    if (++shared->handshakes <= most && shared->handshakes + shared->ending <= 2 * most)
         return true;
     shared->handshakes--;
     worker->count.turned_away++;
@@ -202,8 +203,8 @@ static void on_drain(void *arg)
         if (session->state < LEAT_SESSION_CLOSING && leat_session_drain(session))
             open--;
     }
-    if (open > 0)
-        leat_timer_start(worker->loop, &worker->drain, DRAIN_TICK_MS);
+    /* Also when none is left: one may have been on its way here. */
+    leat_timer_start(worker->loop, &worker->drain, DRAIN_TICK_MS);
 }
 
 static void on_begin_drain(void *arg)
@@ -279,8 +280,10 @@ enum leat_status leat_worker_start(struct leat_worker *worker, struct leat_error
 
 void leat_worker_stop(struct leat_worker *worker)
 {
-    if (!worker->is_started)
+    if (!worker->is_started) {
+        stop_listening(worker);
         return;
+    }
     leat_loop_post(worker->loop, &worker->finish);
     (void)pthread_join(worker->thread, NULL);
     worker->is_started = false;

@@ -39,8 +39,10 @@ struct leat_shared {
     _Atomic uint64_t next_id;
     _Atomic uint64_t handshakes;           /* sessions that are not open yet */
     _Atomic uint64_t sessions;             /* open, or seeking their broker */
+    _Atomic uint64_t ending;               /* ended, but their descriptors are not closed yet */
     uint64_t sessions_max, handshakes_max; /* what configuration and descriptors allow */
     struct leat_log_rate rate_early;       /* connections that fail before anyone is known */
+    struct leat_log_rate rate_refused;     /* those that named a user, but did not open */
     struct leat_log_rate rate_accept;      /* descriptors used up */
     struct leat_log_rate rate_pass_over;   /* backends that are passed over */
     struct leat_log_rate rate_limit;       /* connections turned away */

@@ -2,6 +2,9 @@
 #include "tls/ctx.h"
 
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -75,22 +78,57 @@ static int refuse_password(char *buf, int size, int is_writing, void *arg)
     return -1;
 }
 
-static enum leat_status load_cert(SSL_CTX *ssl_ctx, const char *file, struct leat_error *err)
+/* As much of a file as is looked at to say what is wrong with it. */
+#define DIAGNOSED_BYTES 65536
+
+/* What is wrong with FILE, in which OpenSSL did not find a WANTED ("CERTIFICATE" or "PRIVATE KEY");
+ * OpenSSL's own words, say little. NULL if it is nothing that shows in the file's text. */
+static const char *diagnose(const char *file, const char *wanted)
+{
+    char text[DIAGNOSED_BYTES + 1];
+    struct stat info;
+    FILE *stream;
+    size_t len;
+
+    if (stat(file, &info) == 0 && S_ISDIR(info.st_mode))
+        return "it is a directory";
+    stream = fopen(file, "re");
+    if (stream == NULL)
+        return NULL; /* the reason is in OpenSSL's words: the system's */
+    len = fread(text, 1, DIAGNOSED_BYTES, stream);
+    (void)fclose(stream);
+    text[len] = '\0';
+    if (len == 0)
+        return "it is empty";
+    if (memmem(text, len, "-----BEGIN ", 11) == NULL)
+        return "it is not in PEM; convert it with openssl x509, openssl pkey or openssl pkcs12";
+    if (memmem(text, len, wanted, strlen(wanted)) != NULL)
+        return NULL;
+    return *wanted == 'C' ? "it holds no certificate; is it the key that stands there?"
+                          : "it holds no private key; is it the certificate that stands there?";
+}
+
+static enum leat_status load_failed(const char *what, const char *file, const char *wanted,
+                                    struct leat_error *err)
 {
     char why[LEAT_TLS_REASON_MAX];
+    const char *found = diagnose(file, wanted);
 
+    (void)leat_tls_reason_text(why);
+    return leat_error_set(err, LEAT_EUSAGE, 0, "%s file %s: %s", what, file,
+                          found != NULL ? found : why);
+}
+
+static enum leat_status load_cert(SSL_CTX *ssl_ctx, const char *file, struct leat_error *err)
+{
     ERR_clear_error();
     if (SSL_CTX_use_certificate_chain_file(ssl_ctx, file) == 1)
         return LEAT_OK;
-    return leat_error_set(err, LEAT_EUSAGE, 0,
-                          "certificate file %s: %s; it must be readable and hold the certificate "
-                          "and its chain in PEM",
-                          file, leat_tls_reason_text(why));
+    return load_failed("certificate", file, "CERTIFICATE", err);
 }
 
 static enum leat_status load_key(SSL_CTX *ssl_ctx, const char *file, struct leat_error *err)
 {
-    char why[LEAT_TLS_REASON_MAX];
     bool asked = false;
 
     ERR_clear_error();
@@ -106,9 +144,7 @@ static enum leat_status load_key(SSL_CTX *ssl_ctx, const char *file, struct leat
                               file);
     if (loaded == 1)
         return LEAT_OK;
-    return leat_error_set(err, LEAT_EUSAGE, 0,
-                          "key file %s: %s; it must be readable and hold a private key in PEM",
-                          file, leat_tls_reason_text(why));
+    return load_failed("key", file, "PRIVATE KEY", err);
 }
 
 enum leat_status leat_tls_ctx_new_server(const char *cert_file, const char *key_file,
@@ -124,8 +160,9 @@ enum leat_status leat_tls_ctx_new_server(const char *cert_file, const char *key_
         status = load_cert(ctx->ssl_ctx, cert_file, err);
     if (status == LEAT_OK && SSL_CTX_check_private_key(ctx->ssl_ctx) != 1)
         status = leat_error_set(err, LEAT_EUSAGE, 0,
-                                "the key in %s does not belong to the certificate in %s", key_file,
-                                cert_file);
+                                "the key in %s does not belong to the certificate in %s, of which "
+                                "the first has to be the server's own",
+                                key_file, cert_file);
     ERR_clear_error();
     if (status != LEAT_OK) {
         leat_tls_ctx_unref(ctx);
@@ -147,9 +184,10 @@ enum leat_status leat_tls_ctx_new_client(const char *ca_file, struct leat_tls_ct
     int loaded = ca_file != NULL ? SSL_CTX_load_verify_file(ctx->ssl_ctx, ca_file)
                                  : SSL_CTX_set_default_verify_paths(ctx->ssl_ctx);
     if (loaded != 1) {
-        status = leat_error_set(
-            err, LEAT_EUSAGE, 0, "CA file %s: %s; it must be readable and hold certificates in PEM",
-            ca_file != NULL ? ca_file : "of the system", leat_tls_reason_text(why));
+        status = ca_file != NULL ? load_failed("CA", ca_file, "CERTIFICATE", err)
+                                 : leat_error_set(err, LEAT_EUSAGE, 0,
+                                                  "the system's authorities can't be read: %s",
+                                                  leat_tls_reason_text(why));
         leat_tls_ctx_unref(ctx);
         return status;
     }

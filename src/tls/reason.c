@@ -17,6 +17,8 @@ static const struct {
     int reason;
     const char *text;
 } words[] = {
+    {SSL_R_EE_KEY_TOO_SMALL,
+     "its key is too small; use RSA of 2048 bits or more, or ECDSA with P-256"},
     {SSL_R_NO_SHARED_CIPHER, "the two sides have no cipher suite in common"},
     {SSL_R_UNSUPPORTED_PROTOCOL, "the peer speaks only a version of TLS older than 1.2"},
     {SSL_R_WRONG_VERSION_NUMBER, "the peer sent what is no TLS record"},
@@ -67,6 +69,24 @@ static const char *verified_name(SSL *ssl, char *buf, size_t cap)
     return buf;
 }
 
+/* What to do about a certificate that was not accepted because of RESULT. */
+static const char *advice(long result)
+{
+    switch (result) {
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+        return "; its authority has to be in the CA file in use, or among the system's";
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+        return "; it is for another name, and which one to expect can be configured";
+    default:
+        return "";
+    }
+}
+
 enum leat_status leat_tls_reason(SSL *ssl, struct leat_error *err)
 {
     char buf[LEAT_TLS_REASON_MAX];
@@ -77,9 +97,10 @@ enum leat_status leat_tls_reason(SSL *ssl, struct leat_error *err)
     if (!verifying)
         return leat_error_set(err, LEAT_ETLS, 0, "TLS failed: %s", leat_tls_reason_text(buf));
     ERR_clear_error();
-    return leat_error_set(err, LEAT_EVERIFY, 0, "the certificate of %s was not accepted: %s",
+    long result = SSL_get_verify_result(ssl);
+    return leat_error_set(err, LEAT_EVERIFY, 0, "the certificate of %s was not accepted: %s%s",
                           verified_name(ssl, buf, sizeof(buf)),
-                          X509_verify_cert_error_string(SSL_get_verify_result(ssl)));
+                          X509_verify_cert_error_string(result), advice(result));
 }
 
 bool leat_tls_can_begin(uint8_t byte)
@@ -123,5 +144,9 @@ enum leat_status leat_tls_not_tls(const uint8_t *first, size_t len, bool is_serv
     leat_text_init(&text, hex, sizeof(hex));
     for (size_t i = 0; i < len && i < LEAT_TLS_FIRST; i++)
         leat_text_add(&text, "%s%02x", i > 0 ? " " : "", first[i]);
-    return leat_error_set(err, LEAT_EPROTOCOL, 0, "no TLS: the first bytes are %s", hex);
+    return leat_error_set(err, LEAT_EPROTOCOL, 0, "no TLS: the first bytes are %s%s", hex,
+                          begins_with(first, len, "PROXY ") || begins_with(first, len, "\r\n\r\n")
+                              ? ", a PROXY protocol header; leat does not take one, turn it off in "
+                                "the load balancer"
+                              : "");
 }

@@ -402,6 +402,14 @@ static struct leat_stream_tls tls_names(const struct leat_stream *s)
     };
 }
 
+static void tls_set_secret(struct leat_stream *s, bool is_secret)
+{
+    if (is_secret)
+        (void)SSL_set_options(of(s)->ssl, SSL_OP_CLEANSE_PLAINTEXT);
+    else
+        (void)SSL_clear_options(of(s)->ssl, SSL_OP_CLEANSE_PLAINTEXT);
+}
+
 static const struct leat_stream_ops tls_ops = {
     .read = tls_read,
     .write = tls_write,
@@ -409,6 +417,7 @@ static const struct leat_stream_ops tls_ops = {
     .send_end = tls_send_end,
     .fini = tls_fini,
     .tls = tls_names,
+    .set_secret = tls_set_secret,
 };
 
 static void discard_new(struct tls_stream *t)
