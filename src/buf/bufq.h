@@ -25,7 +25,8 @@
 /* How many bytes the queues of a process hold, and from where on they should hold fewer. */
 struct leat_bufq_account {
     _Atomic size_t held;
-    size_t limit; /* bytes; readers shorten their reads when it is passed, see net/stream.h */
+    _Atomic size_t
+        limit; /* bytes; readers shorten their reads when it is passed, see net/stream.h */
 };
 
 struct leat_bufq {

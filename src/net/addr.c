@@ -102,7 +102,7 @@ static enum leat_status refuse(struct leat_str text, const char *expected, struc
 enum leat_status leat_addr_parse(struct leat_str text, uint16_t default_port, struct leat_addr *out,
                                  struct leat_error *err)
 {
-    static const char form[] = "an address like 127.0.0.1:5672 or [::1]:5672";
+    static const char form[] = "a numeric address like 127.0.0.1:5672 or [::1]:5672";
     struct parts parts;
     struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
     uint64_t port = default_port;
@@ -198,6 +198,27 @@ uint16_t leat_addr_port(const struct leat_addr *addr)
         return ntohs(in6.sin6_port);
     }
     return 0;
+}
+
+bool leat_addr_is_equal(const struct leat_addr *a, const struct leat_addr *b)
+{
+    char a_text[LEAT_ADDR_TEXT_MAX], b_text[LEAT_ADDR_TEXT_MAX];
+
+    /* Their structs have parts that do not matter. */
+    return a->ss.ss_family == b->ss.ss_family &&
+           strcmp(leat_addr_text(a, a_text), leat_addr_text(b, b_text)) == 0;
+}
+
+bool leat_addr_is_served_by(const struct leat_addr *addr, const struct leat_addr *listener)
+{
+    char host[LEAT_ADDR_TEXT_MAX];
+
+    if (leat_addr_is_equal(addr, listener))
+        return true;
+    (void)leat_addr_host_text(listener, host);
+    return (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0) &&
+           addr->ss.ss_family == listener->ss.ss_family &&
+           leat_addr_port(addr) == leat_addr_port(listener) && leat_addr_is_loopback(addr);
 }
 
 bool leat_addr_is_loopback(const struct leat_addr *addr)

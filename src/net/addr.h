@@ -40,6 +40,13 @@ const char *leat_addr_host_text(const struct leat_addr *addr, char buf[LEAT_ADDR
 /* The port of an IPv4 or IPv6 address, otherwise 0. */
 uint16_t leat_addr_port(const struct leat_addr *addr);
 
+/* Whether A and B are the same address and port. */
+bool leat_addr_is_equal(const struct leat_addr *a, const struct leat_addr *b);
+
+/* Whether a socket that listens on LISTENER gets what connects to ADDR, on this machine: it is the
+ * same address, or it listens on all and ADDR is loopback. */
+bool leat_addr_is_served_by(const struct leat_addr *addr, const struct leat_addr *listener);
+
 /* Whether ADDR is of 127.0.0.0/8 or ::1. */
 bool leat_addr_is_loopback(const struct leat_addr *addr);
 

@@ -1,8 +1,10 @@
 /*
  * config.h - the proxy's configuration: an immutable value, built whole and validated whole
  *
- * One table (config.c) describes every key: its type, range, default and help. It drives
- * the parser and the text of --help.
+ * It comes from the command line (leat_config_set_option()), or from a file of YAML
+ * (proxy/config_yaml.h) with options of the command line over it. One set of tables
+ * (config_keys.c) describes every key: its type, range, default and help. They drive both
+ * parsers, --help, `leat check` and docs/configuration.md.
  *
  * Ownership: leat_config_free() frees all that it holds.
  * Threads: read-only once leat_config_finish() has succeeded.
@@ -23,7 +25,11 @@
 
 #include "net/addr.h"
 
-#define LEAT_CONFIG_ENDPOINTS_MAX 64
+#define LEAT_CONFIG_LISTENERS_MAX 64
+#define LEAT_CONFIG_BACKENDS_MAX 64 /* also of one farm */
+#define LEAT_CONFIG_FARMS_MAX 1024
+#define LEAT_CONFIG_ROUTES_MAX 65536
+#define LEAT_CONFIG_KEYS_MAX 32 /* of leat_config_table */
 
 /* Where to listen or to connect: amqp://ADDRESS:PORT or amqps://ADDRESS:PORT. */
 struct leat_endpoint {
@@ -31,22 +37,71 @@ struct leat_endpoint {
     struct leat_addr addr;
 };
 
-struct leat_endpoints {
-    size_t count;
-    struct leat_endpoint at[LEAT_CONFIG_ENDPOINTS_MAX];
+/* An item of a list, or of a map by name. LINE is where it stands in the file, 0 without one. */
+struct leat_listener_config {
+    unsigned line;
+    struct leat_endpoint endpoint;
+    char *cert, *key; /* NULL if not given */
 };
 
-/* Every number has the unit of its name; see config.c for what each means. */
-struct leat_config {
-    struct leat_endpoints listeners;
-    struct leat_endpoints backends;
-    char *cert;
-    char *key;
-    char *backend_ca;
+struct leat_backend_config {
+    unsigned line;
+    char *name;
+    struct leat_endpoint endpoint;
+    char *ca;          /* NULL: the system's authorities */
+    char *verify_name; /* NULL: the address */
+    uint64_t weight;
+};
+
+struct leat_names {
+    size_t count;
+    char **at;
+};
+
+struct leat_farm_config {
+    unsigned line;
+    char *name;
+    struct leat_names backend_names;
+    size_t count;                               /* likewise, found: see leat_config_finish() */
+    uint8_t backends[LEAT_CONFIG_BACKENDS_MAX]; /* indices of leat_config.backends */
+};
+
+/* Which farm serves a vhost. Exactly one of the two names is given. */
+struct leat_route_config {
+    unsigned line;
+    char *vhost; /* NULL: the default, for every vhost that has no route of its own */
+    char *farm_name;
     char *backend_name;
-    char *loopback_users; /* separated by commas */
-    uint64_t workers;     /* 0: not set, one a core */
-    uint64_t log_level;   /* enum leat_log_level */
+    size_t farm; /* found: an index of leat_config.farms */
+};
+
+#define LEAT_CONFIG_LIST(type)                                                                     \
+    struct {                                                                                       \
+        size_t count;                                                                              \
+        type *at;                                                                                  \
+    }
+
+/* Every number has the unit of its name; see config_keys.c for what each means. */
+struct leat_config {
+    char *file; /* NULL without one */
+    /* Where the file sets each key of leat_config_table; 0: it does not, or an option is over it.
+     */
+    unsigned key_lines[LEAT_CONFIG_KEYS_MAX];
+
+    LEAT_CONFIG_LIST(struct leat_listener_config) listeners;
+    LEAT_CONFIG_LIST(struct leat_backend_config) backends;
+    LEAT_CONFIG_LIST(struct leat_farm_config) farms;
+    LEAT_CONFIG_LIST(struct leat_route_config)
+    routes; /* in the order of their vhosts' bytes, the
+               default, if any, first */
+    /* The command line's short form: one certificate for all listeners, one farm for all.
+     * leat_config_finish() copies them to the listeners and backends that they are for. */
+    char *cert, *key;
+    char *backend_ca, *backend_name;
+
+    struct leat_names loopback_users;
+    uint64_t workers;   /* 0: not set, one a core */
+    uint64_t log_level; /* enum leat_log_level */
     bool trace;
 
     uint64_t frame_max;
@@ -78,25 +133,39 @@ LEAT_MUST_CHECK enum leat_status leat_config_new(struct leat_config **out, struc
 
 void leat_config_free(struct leat_config *config);
 
-/* Whether there is a key NAME at all. */
-bool leat_config_has(struct leat_str name);
-
-/* Whether NAME is a key that stands alone, without a value. */
+/* Whether there is an option NAME of the command line, and whether it stands alone, without a
+ * value. */
+bool leat_config_has_option(struct leat_str name);
 bool leat_config_is_flag(struct leat_str name);
 
 /*
- * Sets the key NAME to VALUE, as it was written; repeatable keys are added to. LEAT_EUSAGE
- * with ERR saying what is known, expected or allowed.
+ * Sets the option NAME of the command line to VALUE, as it was written; repeatable ones are
+ * added to. It is over what a file said, so the file is read before. LEAT_EUSAGE with ERR
+ * saying what is known, expected or allowed; LEAT_ENOMEM.
  */
-LEAT_MUST_CHECK enum leat_status leat_config_set(struct leat_config *config, struct leat_str name,
-                                                 struct leat_str value, struct leat_error *err);
+LEAT_MUST_CHECK enum leat_status leat_config_set_option(struct leat_config *config,
+                                                        struct leat_str name, struct leat_str value,
+                                                        struct leat_error *err);
 
-/* Checks what only the whole can tell: that nothing needed is missing and all fits together. */
-LEAT_MUST_CHECK enum leat_status leat_config_finish(const struct leat_config *config,
+/*
+ * Checks what only the whole can tell, finds what names refer to, and makes the farm and the
+ * route that are meant where none are given: one farm, "default", of all backends. A backend
+ * that serves vhosts by itself gets a farm of its name, distinct from a farm that is called the
+ * same. To be called once. LEAT_EUSAGE with ERR naming file, line and key where there are any;
+ * LEAT_ENOMEM.
+ */
+LEAT_MUST_CHECK enum leat_status leat_config_finish(struct leat_config *config,
                                                     struct leat_error *err);
 
-/* Writes the keys with their meaning, range and default to FILE, for --help. */
+/* Writes the options with their meaning, range and default to FILE, for --help. */
 void leat_config_print_help(FILE *file);
+
+/* Writes docs/configuration.md to FILE. */
+void leat_config_print_reference(FILE *file);
+
+/* Returns the route of VHOST, else the default, else NULL. CONFIG is finished. */
+const struct leat_route_config *leat_config_find_route(const struct leat_config *config,
+                                                       struct leat_str vhost);
 
 /* Whether USER is one of config->loopback_users. */
 bool leat_config_is_loopback_user(const struct leat_config *config, struct leat_str user);

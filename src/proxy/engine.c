@@ -4,17 +4,20 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "proxy/config.h"
+#include "proxy/snapshot.h"
 #include "proxy/worker.h"
 #include "tls/ctx.h"
 
 /* Descriptors that are for anything but sessions: logs, loops, listeners. */
 #define SPARE_DESCRIPTORS 64u
 #define DRAIN_POLL_MS 100
+/* Fewer than these are hardly meant. */
+#define FEW_SESSIONS 1000u
 
 struct leat_engine {
     struct leat_shared shared;
@@ -25,31 +28,13 @@ struct leat_engine {
     void *drained_arg;
 };
 
-static enum leat_status build_contexts(struct leat_shared *shared, struct leat_error *err)
-{
-    const struct leat_config *config = shared->config;
-    bool client = false;
-
-    for (size_t i = 0; i < config->backends.count; i++)
-        client = client || config->backends.at[i].tls;
-    if (client) {
-        enum leat_status status =
-            leat_tls_ctx_new_client(config->backend_ca, &shared->client_ctx, err);
-        if (status != LEAT_OK)
-            return status;
-    }
-    if (config->cert == NULL)
-        return LEAT_OK;
-    return leat_tls_ctx_new_server(config->cert, config->key, &shared->server_ctx, err);
-}
-
 static enum leat_status listen_all(struct leat_shared *shared, struct leat_error *err)
 {
-    const struct leat_endpoints *listeners = &shared->config->listeners;
+    const struct leat_config *config = shared->snapshot->config;
 
-    for (size_t i = 0; i < listeners->count; i++) {
+    for (size_t i = 0; i < config->listeners.count; i++) {
         enum leat_status status =
-            leat_addr_listen(&listeners->at[i].addr, &shared->listener_fds[i], err);
+            leat_addr_listen(&config->listeners.at[i].endpoint.addr, &shared->listener_fds[i], err);
         if (status != LEAT_OK)
             return status;
         shared->listener_count++;
@@ -57,13 +42,10 @@ static enum leat_status listen_all(struct leat_shared *shared, struct leat_error
     return LEAT_OK;
 }
 
-/* Raises the limit of open files as far as it goes, and derives what fits: two descriptors a
- * session, and one for every connection that has not got that far or still lingers. */
-static void derive_limits(struct leat_shared *shared)
+/* Raises the limit of open files as far as it goes; returns it. */
+static uint64_t raise_file_limit(void)
 {
-    const struct leat_config *config = shared->config;
     struct rlimit files = {.rlim_cur = 1024, .rlim_max = 1024};
-    uint64_t fit = 1;
 
     (void)getrlimit(RLIMIT_NOFILE, &files);
     if (files.rlim_cur < files.rlim_max) {
@@ -71,14 +53,32 @@ static void derive_limits(struct leat_shared *shared)
         if (setrlimit(RLIMIT_NOFILE, &most) == 0)
             files = most;
     }
-    shared->handshakes_max = config->limit_handshakes;
-    if (shared->handshakes_max > files.rlim_cur / 8)
-        shared->handshakes_max = files.rlim_cur / 8;
-    if (files.rlim_cur > SPARE_DESCRIPTORS + 2 * shared->handshakes_max + 2)
-        fit = (files.rlim_cur - SPARE_DESCRIPTORS - 2 * shared->handshakes_max) / 2;
+    return files.rlim_cur;
+}
+
+/* Takes the parts of CONFIG into use that are no session's; derives from the limit of open files
+ * what fits: two descriptors a session, and one for every connection that has not got so far or
+ * still lingers. */
+static void apply(struct leat_shared *shared, const struct leat_config *config)
+{
+    uint64_t files = raise_file_limit(), fit = 1, handshakes = config->limit_handshakes;
+
+    if (handshakes > files / 8)
+        handshakes = files / 8;
+    if (files > SPARE_DESCRIPTORS + 2 * handshakes + 2)
+        fit = (files - SPARE_DESCRIPTORS - 2 * handshakes) / 2;
+    if (config->limit_sessions > fit || fit < FEW_SESSIONS)
+        leat_log_line(shared->log, LEAT_LOG_WARN,
+                      "%llu open files allow no more than %llu sessions; raise the limit of open "
+                      "files (ulimit -n, LimitNOFILE)",
+                      (unsigned long long)files, (unsigned long long)fit);
+    shared->handshakes_max = handshakes;
     shared->sessions_max = (config->limit_sessions != 0 && config->limit_sessions < fit)
                                ? config->limit_sessions
                                : fit;
+    shared->account.limit = config->limit_queue_bytes;
+    shared->tracing = config->trace;
+    shared->log->level = (int)config->log_level;
 }
 
 static unsigned workers_wanted(const struct leat_config *config)
@@ -94,7 +94,7 @@ static unsigned workers_wanted(const struct leat_config *config)
 
 static enum leat_status make_workers(struct leat_shared *shared, struct leat_error *err)
 {
-    unsigned wanted = workers_wanted(shared->config);
+    unsigned wanted = workers_wanted(shared->snapshot->config);
 
     shared->workers = leat_mem_zalloc_flex(0, wanted, sizeof(shared->workers[0]));
     if (shared->workers == NULL)
@@ -112,7 +112,7 @@ static void on_drain_close(void *arg);
 static void on_drain_end(void *arg);
 static void on_drain_poll(void *arg);
 
-enum leat_status leat_engine_new(const struct leat_config *config, const struct leat_log *log,
+enum leat_status leat_engine_new(struct leat_snapshot *snapshot, struct leat_log *log,
                                  struct leat_loop *control, struct leat_engine **out,
                                  struct leat_error *err)
 {
@@ -125,17 +125,12 @@ enum leat_status leat_engine_new(const struct leat_config *config, const struct 
     leat_timer_init(&engine->drain_close, on_drain_close, engine);
     leat_timer_init(&engine->drain_end, on_drain_end, engine);
     leat_timer_init(&engine->drain_poll, on_drain_poll, engine);
-    engine->shared.config = config;
+    pthread_mutex_init(&engine->shared.snapshot_lock, NULL);
+    engine->shared.snapshot = leat_snapshot_ref(snapshot);
     engine->shared.log = log;
-    engine->shared.tracing = config->trace;
     engine->shared.next_id = 1;
-    engine->shared.account.limit = config->limit_queue_bytes;
-    derive_limits(&engine->shared);
-    status = build_contexts(&engine->shared, err);
-    if (status == LEAT_OK)
-        status = leat_farm_new(&config->backends, &engine->shared.farm);
-    if (status == LEAT_OK)
-        status = listen_all(&engine->shared, err);
+    apply(&engine->shared, snapshot->config);
+    status = listen_all(&engine->shared, err);
     if (status == LEAT_OK)
         status = make_workers(&engine->shared, err);
     if (status != LEAT_OK) {
@@ -146,17 +141,64 @@ enum leat_status leat_engine_new(const struct leat_config *config, const struct 
     return LEAT_OK;
 }
 
+/* Says which certificates are out of their time, or will be soon. */
+static void warn_of_dates(const struct leat_shared *shared, const struct leat_snapshot *snapshot)
+{
+    for (size_t i = 0; i < snapshot->config->listeners.count; i++) {
+        const char *cert = snapshot->config->listeners.at[i].cert;
+        int64_t from, until, now = (int64_t)time(NULL);
+        if (snapshot->listener_ctx[i] == NULL ||
+            !leat_tls_ctx_validity(snapshot->listener_ctx[i], &from, &until))
+            continue;
+        if (now > until || now < from)
+            leat_log_line(shared->log, LEAT_LOG_WARN,
+                          "certificate file %s %s: clients that verify will refuse it", cert,
+                          now > until ? "has expired" : "is not valid yet");
+        else if (until - now < LEAT_TLS_RENEW_S)
+            leat_log_line(shared->log, LEAT_LOG_WARN, "certificate file %s expires in %d days",
+                          cert, (int)((until - now) / (24 * 3600)));
+    }
+}
+
+const struct leat_snapshot *leat_engine_snapshot(const struct leat_engine *engine)
+{
+    return engine->shared.snapshot;
+}
+
+void leat_engine_replace(struct leat_engine *engine, struct leat_snapshot *snapshot)
+{
+    struct leat_shared *shared = &engine->shared;
+    struct leat_snapshot *old = shared->snapshot;
+
+    apply(shared, snapshot->config);
+    warn_of_dates(shared, snapshot);
+    (void)leat_snapshot_ref(snapshot);
+    (void)pthread_mutex_lock(&shared->snapshot_lock);
+    shared->snapshot = snapshot;
+    (void)pthread_mutex_unlock(&shared->snapshot_lock);
+    leat_snapshot_unref(old);
+}
+
+static void log_backends(const struct leat_shared *shared)
+{
+    const struct leat_snapshot *snapshot = shared->snapshot;
+
+    for (size_t i = 0; i < snapshot->config->backends.count; i++)
+        leat_log_line(shared->log, LEAT_LOG_INFO, "backend=%s tls=%s", snapshot->backends[i].text,
+                      snapshot->backend_ctx[i] != NULL ? "yes" : "no");
+}
+
 static void log_listeners(const struct leat_shared *shared)
 {
     for (size_t i = 0; i < shared->listener_count; i++) {
-        struct leat_addr addr = shared->config->listeners.at[i].addr;
+        const struct leat_endpoint *endpoint = &shared->snapshot->config->listeners.at[i].endpoint;
+        struct leat_addr addr = endpoint->addr;
         char text[LEAT_ADDR_TEXT_MAX];
 
         addr.len = sizeof(addr.ss);
         (void)getsockname(shared->listener_fds[i], (struct sockaddr *)&addr.ss, &addr.len);
         leat_log_line(shared->log, LEAT_LOG_INFO, "listening on=%s://%s",
-                      shared->config->listeners.at[i].tls ? "amqps" : "amqp",
-                      leat_addr_text(&addr, text));
+                      endpoint->tls ? "amqps" : "amqp", leat_addr_text(&addr, text));
     }
 }
 
@@ -171,6 +213,8 @@ enum leat_status leat_engine_start(struct leat_engine *engine, struct leat_error
     }
     leat_log_line(shared->log, LEAT_LOG_INFO, "started version=%s workers=%u sessions_max=%llu",
                   LEAT_VERSION, shared->worker_count, (unsigned long long)shared->sessions_max);
+    warn_of_dates(shared, shared->snapshot);
+    log_backends(shared);
     log_listeners(shared);
     return LEAT_OK;
 }
@@ -278,7 +322,7 @@ static void on_drain_poll(void *arg)
 static void on_drain_close(void *arg)
 {
     struct leat_engine *engine = arg;
-    const struct leat_config *config = engine->shared.config;
+    const struct leat_config *config = engine->shared.snapshot->config;
 
     for (unsigned i = 0; i < engine->shared.worker_count; i++)
         leat_worker_drain(&engine->shared.workers[i],
@@ -301,14 +345,16 @@ void leat_engine_drain(struct leat_engine *engine, void (*done)(void *arg), void
     engine->drained_arg = arg;
     for (unsigned i = 0; i < engine->shared.worker_count; i++)
         leat_worker_close_listeners(&engine->shared.workers[i]);
-    leat_log_line(engine->shared.log, LEAT_LOG_INFO,
-                  "draining: no new connections; connections=%llu may end by themselves for "
-                  "%llu s",
-                  (unsigned long long)load_of_all(&engine->shared),
-                  (unsigned long long)(engine->shared.config->drain_close_after_ms / 1000));
+    leat_log_line(
+        engine->shared.log, LEAT_LOG_INFO,
+        "draining: no new connections; connections=%llu may end by themselves for "
+        "%llu s",
+        (unsigned long long)load_of_all(&engine->shared),
+        (unsigned long long)(engine->shared.snapshot->config->drain_close_after_ms / 1000));
     leat_timer_start(engine->control, &engine->drain_close,
-                     engine->shared.config->drain_close_after_ms);
-    leat_timer_start(engine->control, &engine->drain_end, engine->shared.config->drain_end_ms);
+                     engine->shared.snapshot->config->drain_close_after_ms);
+    leat_timer_start(engine->control, &engine->drain_end,
+                     engine->shared.snapshot->config->drain_end_ms);
     leat_timer_start(engine->control, &engine->drain_poll, 0);
 }
 
@@ -328,8 +374,7 @@ void leat_engine_free(struct leat_engine *engine)
     leat_mem_free(shared->workers);
     if (!shared->listeners_closed)
         leat_worker_close_sockets(shared);
-    leat_farm_free(shared->farm);
-    leat_tls_ctx_unref(shared->server_ctx);
-    leat_tls_ctx_unref(shared->client_ctx);
+    leat_snapshot_unref(shared->snapshot);
+    (void)pthread_mutex_destroy(&shared->snapshot_lock);
     leat_mem_free(engine);
 }

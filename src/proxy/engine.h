@@ -1,7 +1,7 @@
 /*
  * engine.h - the proxy as a whole: listeners, workers, sessions; started, watched, drained
  *
- * Ownership: the engine borrows its configuration, log and control loop, which outlive it.
+ * Ownership: the engine borrows its log and control loop, which outlive it.
  * Threads: all functions belong to the thread of the control loop; the engine's workers are
  * threads of its own, one loop each. A session never moves between them.
  *
@@ -15,23 +15,29 @@
 #include <leat/compiler.h>
 #include <leat/error.h>
 
-struct leat_config;
 struct leat_engine;
 struct leat_log;
 struct leat_loop;
+struct leat_snapshot;
 
 /*
- * Builds TLS contexts and opens the listeners, but accepts nothing yet. LEAT_EUSAGE,
- * LEAT_EIO, LEAT_ENOMEM with ERR saying what to do.
+ * Opens the listeners of SNAPSHOT, which it takes a reference to, but accepts nothing yet. The
+ * level of LOG follows the configuration. LEAT_EIO, LEAT_ENOMEM with ERR saying what to do.
  */
-LEAT_MUST_CHECK enum leat_status leat_engine_new(const struct leat_config *config,
-                                                 const struct leat_log *log,
-                                                 struct leat_loop *control,
+LEAT_MUST_CHECK enum leat_status leat_engine_new(struct leat_snapshot *snapshot,
+                                                 struct leat_log *log, struct leat_loop *control,
                                                  struct leat_engine **out, struct leat_error *err);
 
 /* Starts the workers, and logs where they listen. */
 LEAT_MUST_CHECK enum leat_status leat_engine_start(struct leat_engine *engine,
                                                    struct leat_error *err);
+
+/* The snapshot in force, borrowed. */
+const struct leat_snapshot *leat_engine_snapshot(const struct leat_engine *engine);
+
+/* Takes SNAPSHOT into use, with a reference of its own: the very next connection has it, those that
+ * are there keep theirs. leat_snapshot_may_replace() has allowed it. */
+void leat_engine_replace(struct leat_engine *engine, struct leat_snapshot *snapshot);
 
 /* Logs one line with what the workers have counted. */
 void leat_engine_log_status(const struct leat_engine *engine);

@@ -5,21 +5,44 @@
 
 #include "base/mem.h"
 
-enum leat_status leat_farm_new(const struct leat_endpoints *endpoints, struct leat_farm **out)
+void leat_backend_init(struct leat_backend *backend, size_t index,
+                       const struct leat_backend_config *config)
 {
-    struct leat_farm *farm =
-        leat_mem_zalloc_flex(sizeof(*farm), endpoints->count, sizeof(farm->backends[0]));
+    backend->index = index;
+    backend->config = config;
+    (void)leat_addr_text(&config->endpoint.addr, backend->text);
+}
+
+void leat_backend_inherit(struct leat_backend *backend, const struct leat_backend *before)
+{
+    backend->retry_at_ms = before->retry_at_ms;
+    backend->backoff_ms = before->backoff_ms;
+    backend->sessions = before->sessions;
+}
+
+enum leat_status leat_farm_new(struct leat_backend *backends, const uint8_t *members, size_t count,
+                               struct leat_farm **out)
+{
+    struct leat_farm *farm = leat_mem_zalloc_flex(sizeof(*farm), count, sizeof(farm->backends[0]));
 
     if (farm == NULL)
         return LEAT_ENOMEM;
     pthread_mutex_init(&farm->properties_lock, NULL);
-    farm->count = endpoints->count;
-    for (size_t i = 0; i < farm->count; i++) {
-        farm->backends[i].endpoint = endpoints->at[i];
-        (void)leat_addr_text(&endpoints->at[i].addr, farm->backends[i].text);
-    }
+    farm->count = count;
+    for (size_t i = 0; i < count; i++)
+        farm->backends[i] = &backends[members[i]];
     *out = farm;
     return LEAT_OK;
+}
+
+void leat_farm_inherit(struct leat_farm *farm, struct leat_farm *before)
+{
+    uint8_t buf[LEAT_AMQP_SERVER_PROPERTIES_MAX];
+
+    farm->turn = before->turn;
+    farm->frame_max = before->frame_max;
+    farm->channel_max = before->channel_max;
+    leat_farm_learn_properties(farm, leat_farm_properties(before, buf));
 }
 
 void leat_farm_free(struct leat_farm *farm)
@@ -29,13 +52,62 @@ void leat_farm_free(struct leat_farm *farm)
     leat_mem_free(farm);
 }
 
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* A step that, taken TOTAL times round a circle of TOTAL places, visits each once, and spreads
+ * neighbours far apart: near the golden section. */
+static uint64_t step_over(uint64_t total)
+{
+    uint64_t step = (total * 618 + 500) / 1000;
+
+    while (step > 1 && gcd(step, total) != 1)
+        step--;
+    return step > 0 ? step : 1;
+}
+
+/*
+ * Which of the COUNT backends at FIT, indices of the farm's, has TURN. Each has as many of TOTAL
+ * places round a circle as its weight, side by side; turns go round in steps, so that a heavy
+ * one's are not all in a row. Weights that are equal count as 1: then it is the next one.
+ */
+static size_t whose_turn(const struct leat_farm *farm, const uint8_t *fit, size_t count,
+                         uint64_t turn)
+{
+    uint64_t total = 0, at;
+    bool are_equal = true;
+
+    for (size_t i = 0; i < count; i++) {
+        total += farm->backends[fit[i]]->config->weight;
+        are_equal = are_equal && farm->backends[fit[i]]->config->weight ==
+                                     farm->backends[fit[0]]->config->weight;
+    }
+    if (are_equal)
+        return turn % count;
+    at = turn % total * step_over(total) % total;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t weight = farm->backends[fit[i]]->config->weight;
+        if (at < weight)
+            return i;
+        at -= weight;
+    }
+    return 0;
+}
+
 void leat_farm_begin(struct leat_farm *farm, uint64_t now_ms, struct leat_farm_search *out)
 {
-    uint8_t fit[LEAT_CONFIG_ENDPOINTS_MAX], failing[LEAT_CONFIG_ENDPOINTS_MAX];
-    size_t fits = 0, fails = 0;
+    uint8_t fit[LEAT_CONFIG_BACKENDS_MAX], failing[LEAT_CONFIG_BACKENDS_MAX];
+    size_t fits = 0, fails = 0, first;
 
     for (size_t i = 0; i < farm->count; i++) {
-        if (farm->backends[i].retry_at_ms <= now_ms)
+        if (farm->backends[i]->retry_at_ms <= now_ms)
             fit[fits++] = (uint8_t)i;
         else
             failing[fails++] = (uint8_t)i;
@@ -44,8 +116,9 @@ void leat_farm_begin(struct leat_farm *farm, uint64_t now_ms, struct leat_farm_s
      * that one's share on top of its own. */
     uint64_t turn = farm->turn++;
     *out = (struct leat_farm_search){.count = (uint8_t)farm->count};
+    first = fits > 0 ? whose_turn(farm, fit, fits, turn) : 0;
     for (size_t i = 0; i < fits; i++)
-        out->order[i] = fit[(turn + i) % fits];
+        out->order[i] = fit[(first + i) % fits];
     for (size_t i = 0; i < fails; i++)
         out->order[fits + i] = failing[(turn + i) % fails];
 }
@@ -54,7 +127,7 @@ struct leat_backend *leat_farm_next(struct leat_farm *farm, struct leat_farm_sea
 {
     if (search->next == search->count)
         return NULL;
-    return &farm->backends[search->order[search->next++]];
+    return farm->backends[search->order[search->next++]];
 }
 
 uint32_t leat_backend_failed(struct leat_backend *backend, uint64_t now_ms)

@@ -1,11 +1,11 @@
 /*
  * farm.h - the backends that serve the same vhosts, and which of them is next
  *
- * Sessions are dealt round robin by one counter that advances once a session, whichever
- * worker it is on. A backend that failed goes last for a while that doubles with every
+ * Sessions are dealt round robin, by weight, by one counter that advances once a session,
+ * whichever worker it is on. A backend that failed goes last for a while that doubles with every
  * failure, and is still tried when no other is left.
  *
- * Ownership: the farm owns its backends; sessions borrow them.
+ * Ownership: farms and sessions borrow the backends, which belong to a snapshot.
  * Threads: everything but new and free may be called from any thread.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -30,7 +30,8 @@
 #define LEAT_BACKEND_BACKOFF_MAX_MS 60000u
 
 struct leat_backend {
-    struct leat_endpoint endpoint;
+    size_t index; /* in the configuration */
+    const struct leat_backend_config *config;
     char text[LEAT_ADDR_TEXT_MAX]; /* its address, for log and status */
     _Atomic uint64_t retry_at_ms;  /* it goes last until then */
     _Atomic uint32_t backoff_ms;   /* of the last failure; 0 after a success */
@@ -47,19 +48,31 @@ struct leat_farm {
     size_t properties_len;
     uint8_t properties[LEAT_AMQP_SERVER_PROPERTIES_MAX];
     size_t count;
-    struct leat_backend backends[];
+    struct leat_backend *backends[];
 };
 
 /* The order in which one session tries the backends. */
 struct leat_farm_search {
-    uint8_t order[LEAT_CONFIG_ENDPOINTS_MAX];
+    uint8_t order[LEAT_CONFIG_BACKENDS_MAX];
     uint8_t count;
     uint8_t next;
 };
 
-/* Makes a farm of ENDPOINTS, at least one. LEAT_ENOMEM. */
-LEAT_MUST_CHECK enum leat_status leat_farm_new(const struct leat_endpoints *endpoints,
+/* Makes BACKEND, the one at INDEX of the configuration, that knows nothing yet. */
+void leat_backend_init(struct leat_backend *backend, size_t index,
+                       const struct leat_backend_config *config);
+
+/* Takes over what was known of the same backend under the last configuration. */
+void leat_backend_inherit(struct leat_backend *backend, const struct leat_backend *before);
+
+/* Makes a farm of the COUNT backends, at least one, whose indices in BACKENDS are in MEMBERS.
+ * LEAT_ENOMEM. */
+LEAT_MUST_CHECK enum leat_status leat_farm_new(struct leat_backend *backends,
+                                               const uint8_t *members, size_t count,
                                                struct leat_farm **out);
+
+/* Takes over what was learned of the same farm under the last configuration. */
+void leat_farm_inherit(struct leat_farm *farm, struct leat_farm *before);
 
 void leat_farm_free(struct leat_farm *farm);
 

@@ -157,7 +157,7 @@ static void on_heartbeat(void *arg)
 
 void leat_leg_init(struct leat_leg *leg, struct leat_session *session)
 {
-    size_t most = session->worker->shared->config->limit_session_queue_bytes;
+    size_t most = session->config->limit_session_queue_bytes;
 
     *leg = (struct leat_leg){.session = session,
                              .read_size = (most < READ_INITIAL) ? most : READ_INITIAL};
@@ -191,7 +191,7 @@ static void stop_heartbeat(struct leat_leg *leg)
 
 void leat_leg_finish(struct leat_leg *leg)
 {
-    const struct leat_config *config = leg->session->worker->shared->config;
+    const struct leat_config *config = leg->session->config;
 
     const struct leat_shared *shared = leg->session->worker->shared;
     uint64_t linger_ms = config->timeout_linger_ms;

@@ -149,8 +149,12 @@ static const struct leat_stream_events client_events = {
     .closed = client_closed,
 };
 
-static struct leat_session *new_session(struct leat_worker *worker,
-                                        const struct leat_endpoint *listener,
+static bool listens_with_tls(const struct leat_session *session)
+{
+    return session->config->listeners.at[session->listener].endpoint.tls;
+}
+
+static struct leat_session *new_session(struct leat_worker *worker, size_t listener,
                                         const struct leat_addr *peer)
 {
     struct leat_shared *shared = worker->shared;
@@ -165,11 +169,13 @@ static struct leat_session *new_session(struct leat_worker *worker,
     }
     leat_timer_init(&session->handshake->search_deadline, NULL, NULL);
     session->worker = worker;
+    session->snapshot = leat_shared_snapshot(shared);
+    session->config = session->snapshot->config;
+    session->listener = listener;
     session->id = shared->next_id++;
-    session->state = listener->tls ? LEAT_SESSION_TLS : LEAT_SESSION_HANDSHAKE;
+    session->state = listens_with_tls(session) ? LEAT_SESSION_TLS : LEAT_SESSION_HANDSHAKE;
     session->trace = shared->tracing;
     session->peer = *peer;
-    session->listener = listener;
     session->began_at = leat_loop_now_ms(worker->loop);
     leat_leg_init(&session->client, session);
     leat_leg_init(&session->broker, session);
@@ -178,7 +184,7 @@ static struct leat_session *new_session(struct leat_worker *worker,
     return session;
 }
 
-void leat_session_start(struct leat_worker *worker, int fd, const struct leat_endpoint *listener,
+void leat_session_start(struct leat_worker *worker, int fd, size_t listener,
                         const struct leat_addr *peer)
 {
     struct leat_shared *shared = worker->shared;
@@ -194,17 +200,17 @@ void leat_session_start(struct leat_worker *worker, int fd, const struct leat_en
     }
     struct leat_stream_user user = {
         .events = &client_events, .arg = session, .account = &shared->account};
-    if (listener->tls)
-        status = leat_tls_stream_accept(worker->loop, fd, shared->server_ctx, &user,
-                                        &session->client.stream);
+    struct leat_tls_ctx *ctx = session->snapshot->listener_ctx[listener];
+    if (ctx != NULL)
+        status = leat_tls_stream_accept(worker->loop, fd, ctx, &user, &session->client.stream);
     else
         status = leat_stream_accept(worker->loop, fd, &user, &session->client.stream);
     if (status != LEAT_OK) {
         leat_session_end(session, &(struct leat_session_end){.by = LEAT_BY_LEAT}, "out of memory");
         return;
     }
-    leat_session_set_deadline(session, listener->tls ? shared->config->timeout_tls_ms
-                                                     : shared->config->timeout_handshake_ms);
+    leat_session_set_deadline(session, ctx != NULL ? session->config->timeout_tls_ms
+                                                   : session->config->timeout_handshake_ms);
 }
 
 void leat_session_handshake_free(struct leat_session_handshake *handshake, struct leat_loop *loop)
@@ -224,6 +230,7 @@ void leat_session_free(struct leat_session *session)
     session->worker->count.load--;
     session->worker->shared->ending--;
     leat_amqp_login_fini(&session->login);
+    leat_snapshot_unref(session->snapshot);
     leat_mem_free(session);
 }
 

@@ -36,6 +36,7 @@
 #include "net/stream.h"
 #include "proxy/farm.h"
 #include "proxy/leg.h"
+#include "proxy/snapshot.h"
 #include "proxy/worker.h"
 
 enum leat_session_state {
@@ -80,7 +81,10 @@ struct leat_session {
     bool closed_with_200;   /* likewise: whether it was an ordinary one */
     char close_reason[120]; /* likewise: code and text, for the log */
     struct leat_addr peer;
-    const struct leat_endpoint *listener;
+    struct leat_snapshot *snapshot;   /* the configuration that it began with */
+    const struct leat_config *config; /* of the snapshot */
+    size_t listener;                  /* index of config->listeners */
+    struct leat_farm *farm;           /* that serves its vhost; NULL before SEARCH */
     struct leat_leg client, broker;
     struct leat_backend *backend;
     struct leat_amqp_login login; /* user and vhost; the secret only until the session is open */
@@ -100,9 +104,9 @@ struct leat_session_end {
 
 /* session.c */
 
-/* Takes over FD, accepted on LISTENER from PEER; `load` and `handshakes` have been raised for
- * it. If memory is short the connection is closed, no more. */
-void leat_session_start(struct leat_worker *worker, int fd, const struct leat_endpoint *listener,
+/* Takes over FD, accepted on the listener of that index from PEER; `load` and `handshakes` have
+ * been raised for it. If memory is short the connection is closed, no more. */
+void leat_session_start(struct leat_worker *worker, int fd, size_t listener,
                         const struct leat_addr *peer);
 
 /* The only setter of the state; checks the transition. */

@@ -8,8 +8,7 @@
 
 void leat_session_accept_opened(struct leat_session *session)
 {
-    const struct leat_shared *shared = session->worker->shared;
-    const struct leat_config *config = shared->config;
+    const struct leat_config *config = session->config;
     struct leat_session_handshake *handshake = session->handshake;
 
     if (session->state == LEAT_SESSION_TLS)
@@ -17,14 +16,14 @@ void leat_session_accept_opened(struct leat_session *session)
     handshake->server_config = (struct leat_amqp_server_config){
         .product = "leat",
         .version = LEAT_VERSION,
-        .properties = leat_farm_properties(shared->farm, handshake->properties),
+        .properties = leat_snapshot_properties(session->snapshot, handshake->properties),
         .tune = {.channel_max = (uint16_t)config->channel_max,
                  .frame_max = (uint32_t)config->frame_max,
                  .heartbeat_s = (uint16_t)(config->heartbeat_ms / 1000)},
         .initial_frame_max = (uint32_t)config->limit_initial_frame_bytes,
         .max_frames = (unsigned)config->limit_initial_frames,
     };
-    leat_farm_limit(shared->farm, &handshake->server_config.tune);
+    leat_snapshot_limit_tune(session->snapshot, &handshake->server_config.tune);
     leat_amqp_server_init(&handshake->server, &handshake->server_config);
     leat_stream_set_secret(session->client.stream, true);
     leat_session_set_deadline(session, config->timeout_handshake_ms);

@@ -135,7 +135,7 @@ static void begin_closing(struct leat_session *session, enum leat_session_by by)
 {
     session->closing_by = by;
     leat_session_set_state(session, LEAT_SESSION_CLOSING);
-    leat_session_set_deadline(session, session->worker->shared->config->timeout_close_ms);
+    leat_session_set_deadline(session, session->config->timeout_close_ms);
 }
 
 static void end_closing(struct leat_session *session, const char *more)
@@ -152,7 +152,7 @@ static void close_broker(struct leat_session *session)
 
     session->client_answered = true;
     send_close(&session->broker, &close);
-    leat_session_set_deadline(session, session->worker->shared->config->timeout_close_ms);
+    leat_session_set_deadline(session, session->config->timeout_close_ms);
 }
 
 bool leat_session_got_close(struct leat_session *session, struct leat_leg *from)

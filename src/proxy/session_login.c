@@ -18,7 +18,7 @@ void leat_session_login_opened(struct leat_session *session)
     uint8_t header[LEAT_AMQP_PROTOCOL_SIZE];
     struct leat_writer out;
 
-    leat_session_set_deadline(session, session->worker->shared->config->timeout_handshake_ms);
+    leat_session_set_deadline(session, session->config->timeout_handshake_ms);
     leat_amqp_client_init(client, &session->handshake->client_config);
     leat_writer_init(&out, header, sizeof(header));
     leat_amqp_client_begin(client, &out);
@@ -45,7 +45,7 @@ static void opened(struct leat_session *session, const uint8_t *rest, size_t res
 
     leat_timer_stop(session->worker->loop, &session->deadline);
     leat_timer_stop(session->worker->loop, &handshake->search_deadline);
-    leat_farm_learn(shared->farm, &handshake->client.offered);
+    leat_farm_learn(session->farm, &handshake->client.offered);
     if (leat_backend_opened(session->backend))
         leat_log_line(shared->log, LEAT_LOG_INFO, "backend=%s works again", session->backend->text);
     leat_amqp_relay_init(&session->client.relay, client->frame_max, broker->frame_max);
@@ -109,8 +109,7 @@ static bool act(struct leat_session *session, enum leat_amqp_client_event event,
         return false;
     case LEAT_AMQP_CLIENT_STARTED:
         session->handshake->login_sent = true;
-        leat_farm_learn_properties(session->worker->shared->farm,
-                                   session->handshake->client.properties);
+        leat_farm_learn_properties(session->farm, session->handshake->client.properties);
         return true;
     case LEAT_AMQP_CLIENT_OPEN:
         opened(session, data, len);

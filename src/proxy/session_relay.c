@@ -146,7 +146,7 @@ static size_t relay(struct leat_session *session, struct leat_leg *from, const u
 static void adapt(struct leat_session *session, struct leat_leg *from, size_t received)
 {
     const struct leat_shared *shared = session->worker->shared;
-    size_t most = shared->config->limit_session_queue_bytes;
+    size_t most = session->config->limit_session_queue_bytes;
     bool stalled = leat_leg_queued(leat_leg_other(from)) > 0;
 
     if (stalled || shared->account.held > shared->account.limit)

@@ -104,8 +104,8 @@ static void broker_connected(struct leat_stream *stream, void *arg)
     struct leat_session *session = arg;
 
     (void)stream;
-    if (session->backend->endpoint.tls)
-        leat_session_set_deadline(session, session->worker->shared->config->timeout_tls_ms);
+    if (session->backend->config->endpoint.tls)
+        leat_session_set_deadline(session, session->config->timeout_tls_ms);
 }
 
 static void broker_opened(struct leat_stream *stream, void *arg)
@@ -194,19 +194,19 @@ static const struct leat_stream_events broker_events = {
 static enum leat_status connect_to(struct leat_session *session, struct leat_backend *backend,
                                    struct leat_error *err)
 {
-    struct leat_shared *shared = session->worker->shared;
     const struct leat_stream_user user = {
-        .events = &broker_events, .arg = session, .account = &shared->account};
-    const struct leat_addr *addr = &backend->endpoint.addr;
+        .events = &broker_events, .arg = session, .account = &session->worker->shared->account};
+    const struct leat_addr *addr = &backend->config->endpoint.addr;
     struct leat_stream **stream = &session->broker.stream;
+    struct leat_tls_ctx *ctx = session->snapshot->backend_ctx[backend->index];
 
-    if (!backend->endpoint.tls)
+    if (ctx == NULL)
         return leat_stream_connect(session->worker->loop, addr, &user, stream, err);
     char host[LEAT_ADDR_TEXT_MAX];
-    const char *name = shared->config->backend_name;
+    const char *name = backend->config->verify_name;
     if (name == NULL)
         name = leat_addr_host_text(addr, host);
-    struct leat_tls_target target = {.ctx = shared->client_ctx, .name = name};
+    struct leat_tls_target target = {.ctx = ctx, .name = name};
     return leat_tls_stream_connect(session->worker->loop, addr, &target, &user, stream, err);
 }
 
@@ -214,8 +214,7 @@ void leat_session_search_next(struct leat_session *session)
 {
     static const struct leat_str none =
         LEAT_STR_INIT("CONNECTION_FORCED - no broker can be reached");
-    struct leat_shared *shared = session->worker->shared;
-    struct leat_backend *backend = leat_farm_next(shared->farm, &session->handshake->search);
+    struct leat_backend *backend = leat_farm_next(session->farm, &session->handshake->search);
     struct leat_error err;
 
     session->backend = backend;
@@ -227,7 +226,7 @@ void leat_session_search_next(struct leat_session *session)
     session->handshake->login_sent = false;
     session->broker.is_opened = false;
     leat_amqp_relay_init(&session->broker.relay, 0, 0); /* a trace may have used it */
-    leat_session_set_deadline(session, shared->config->timeout_connect_ms);
+    leat_session_set_deadline(session, session->config->timeout_connect_ms);
     if (connect_to(session, backend, &err) != LEAT_OK)
         connecting_failed(session, &err);
 }
@@ -236,6 +235,7 @@ void leat_session_search_lost(struct leat_session *session, const char *reason)
 {
     static const struct leat_str refused =
         LEAT_STR_INIT("ACCESS_REFUSED - the broker did not answer the login");
+    char quoted[400];
 
     const struct leat_amqp_client *client = &session->handshake->client;
 
@@ -253,8 +253,9 @@ void leat_session_search_lost(struct leat_session *session, const char *reason)
     /* This broker cannot say that a password is wrong, so this may be its way, and a password
      * must not be tried on one node after the other. */
     leat_log_line(session->worker->shared->log, LEAT_LOG_DEBUG,
-                  "session=%llu backend=%s taken for a refusal: %s",
-                  (unsigned long long)session->id, session->backend->text, reason);
+                  "session=%llu backend=%s taken for a refusal: reason=%s",
+                  (unsigned long long)session->id, session->backend->text,
+                  quote(quoted, sizeof(quoted), reason));
     leat_session_refuse(session, LEAT_BY_BROKER, LEAT_AMQP_ACCESS_REFUSED, refused);
 }
 
@@ -286,6 +287,8 @@ static void refuse_for_limit(struct leat_session *session)
 
 void leat_session_search_begin(struct leat_session *session)
 {
+    static const struct leat_str nowhere =
+        LEAT_STR_INIT("NOT_ALLOWED - the proxy has no route for this vhost");
     static const struct leat_str local =
         LEAT_STR_INIT("ACCESS_REFUSED - this user can only connect from the machine of the proxy");
     struct leat_session_handshake *handshake = session->handshake;
@@ -298,18 +301,24 @@ void leat_session_search_begin(struct leat_session *session)
         refuse_for_limit(session);
         return;
     }
-    if (leat_config_is_loopback_user(shared->config, session->login.user) &&
+    session->farm = leat_snapshot_find_farm(session->snapshot, session->login.vhost);
+    if (session->farm == NULL) {
+        leat_session_refuse(session, LEAT_BY_LEAT, LEAT_AMQP_NOT_ALLOWED, nowhere);
+        return;
+    }
+    if (leat_config_is_loopback_user(session->config, session->login.user) &&
         !leat_addr_is_loopback(&session->peer)) {
         leat_session_refuse(session, LEAT_BY_LEAT, LEAT_AMQP_ACCESS_REFUSED, local);
         return;
     }
     int len = snprintf(handshake->peer, sizeof(handshake->peer), "%s%s",
-                       leat_addr_text(&session->peer, peer), session->listener->tls ? " TLS" : "");
+                       leat_addr_text(&session->peer, peer),
+                       session->snapshot->listener_ctx[session->listener] != NULL ? " TLS" : "");
     handshake->client_config = (struct leat_amqp_client_config){
         .login = &session->login, .peer = {handshake->peer, (size_t)len}};
     leat_timer_init(&handshake->search_deadline, on_search_deadline, session);
     leat_timer_start(session->worker->loop, &handshake->search_deadline,
-                     shared->config->timeout_search_ms);
-    leat_farm_begin(shared->farm, leat_loop_now_ms(session->worker->loop), &handshake->search);
+                     session->config->timeout_search_ms);
+    leat_farm_begin(session->farm, leat_loop_now_ms(session->worker->loop), &handshake->search);
     leat_session_search_next(session);
 }

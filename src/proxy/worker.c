@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "proxy/session.h"
+#include "proxy/snapshot.h"
 
 #define ACCEPTS_A_TURN 64
 #define PAUSE_MS 200
@@ -19,10 +20,21 @@
 struct handover {
     struct leat_post post;
     struct leat_worker *worker;
-    const struct leat_endpoint *listener;
+    size_t listener;
     struct leat_addr peer;
     int fd;
 };
+
+struct leat_snapshot *leat_shared_snapshot(struct leat_shared *shared)
+{
+    struct leat_snapshot *snapshot;
+
+    /* The reference has to be taken before another thread can drop the last one. */
+    (void)pthread_mutex_lock(&shared->snapshot_lock);
+    snapshot = leat_snapshot_ref(shared->snapshot);
+    (void)pthread_mutex_unlock(&shared->snapshot_lock);
+    return snapshot;
+}
 
 static void on_handover(void *arg)
 {
@@ -46,7 +58,7 @@ static struct leat_worker *place(struct leat_worker *self)
     return least;
 }
 
-static void hand_over(struct leat_worker *self, int fd, const struct leat_endpoint *listener,
+static void hand_over(struct leat_worker *self, int fd, size_t listener,
                       const struct leat_addr *peer)
 {
     struct leat_worker *target = place(self);
@@ -126,17 +138,17 @@ static void on_acceptable(struct leat_io *io, void *arg)
         listener->worker->count.accepted++;
         leat_addr_from_sockaddr(&ss, &peer);
         if (may_begin(listener->worker, fd))
-            hand_over(listener->worker, fd, listener->endpoint, &peer);
+            hand_over(listener->worker, fd, listener->index, &peer);
     }
 }
 
 static enum leat_status watch(struct leat_listener *listener)
 {
     struct leat_worker *worker = listener->worker;
-    size_t index = (size_t)(listener - worker->listeners);
 
-    return leat_io_open_listener(&listener->io, worker->loop, worker->shared->listener_fds[index],
-                                 on_acceptable, listener);
+    return leat_io_open_listener(&listener->io, worker->loop,
+                                 worker->shared->listener_fds[listener->index], on_acceptable,
+                                 listener);
 }
 
 static void on_pause_over(void *arg)
@@ -248,7 +260,7 @@ enum leat_status leat_worker_init(struct leat_worker *worker, struct leat_shared
     for (size_t i = 0; i < shared->listener_count; i++) {
         struct leat_listener *listener = &worker->listeners[i];
         listener->worker = worker;
-        listener->endpoint = &shared->config->listeners.at[i];
+        listener->index = i;
         listener->io.fd = -1;
         leat_timer_init(&listener->pause, on_pause_over, listener);
         status = watch(listener);

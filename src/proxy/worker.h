@@ -22,34 +22,31 @@
 #include "loop/io.h"
 #include "loop/loop.h"
 #include "proxy/config.h"
-#include "proxy/farm.h"
 
-struct leat_tls_ctx;
+struct leat_snapshot;
 struct leat_worker;
 
-/* What all workers share: immutable but for the atomics and what they point to. */
+/* What all workers share: the snapshot, and atomics. */
 struct leat_shared {
-    const struct leat_config *config;
-    const struct leat_log *log;
-    struct leat_tls_ctx *server_ctx; /* NULL without amqps:// listeners */
-    struct leat_tls_ctx *client_ctx; /* NULL without amqps:// backends */
-    struct leat_farm *farm;
+    struct leat_log *log;
+    pthread_mutex_t snapshot_lock;    /* of the pointer only, see leat_shared_snapshot() */
+    struct leat_snapshot *snapshot;   /* the configuration in force */
     struct leat_bufq_account account; /* bytes queued in all */
     _Atomic bool tracing;
     _Atomic uint64_t next_id;
-    _Atomic uint64_t handshakes;           /* sessions that are not open yet */
-    _Atomic uint64_t sessions;             /* open, or seeking their broker */
-    _Atomic uint64_t ending;               /* ended, but their descriptors are not closed yet */
-    uint64_t sessions_max, handshakes_max; /* what configuration and descriptors allow */
-    struct leat_log_rate rate_early;       /* connections that fail before anyone is known */
-    struct leat_log_rate rate_refused;     /* those that named a user, but did not open */
-    struct leat_log_rate rate_accept;      /* descriptors used up */
-    struct leat_log_rate rate_pass_over;   /* backends that are passed over */
-    struct leat_log_rate rate_limit;       /* connections turned away */
-    size_t listener_count;
-    _Atomic unsigned listening; /* workers that still watch the listeners */
+    _Atomic uint64_t handshakes; /* sessions that are not open yet */
+    _Atomic uint64_t sessions;   /* open, or seeking their broker */
+    _Atomic uint64_t ending;     /* ended, but their descriptors are not closed yet */
+    _Atomic uint64_t sessions_max, handshakes_max; /* what configuration and descriptors allow */
+    struct leat_log_rate rate_early;     /* connections that fail before anyone is known */
+    struct leat_log_rate rate_refused;   /* those that named a user, but did not open */
+    struct leat_log_rate rate_accept;    /* descriptors used up */
+    struct leat_log_rate rate_pass_over; /* backends that are passed over */
+    struct leat_log_rate rate_limit;     /* connections turned away */
+    size_t listener_count;               /* in the order of the configuration, the same for life */
+    _Atomic unsigned listening;          /* workers that still watch the listeners */
     _Atomic bool listeners_closed;
-    int listener_fds[LEAT_CONFIG_ENDPOINTS_MAX];
+    int listener_fds[LEAT_CONFIG_LISTENERS_MAX];
     unsigned worker_count;
     struct leat_worker *workers;
 };
@@ -71,7 +68,7 @@ struct leat_worker_counters {
 
 struct leat_listener {
     struct leat_worker *worker;
-    const struct leat_endpoint *endpoint;
+    size_t index; /* in the configuration */
     struct leat_io io;
     struct leat_timer pause; /* while descriptors are lacking */
 };
@@ -89,8 +86,11 @@ struct leat_worker {
     uint64_t drain_during_ms; /* that they take */
     uint64_t drain_until;     /* when the last session is to have got its own */
     struct leat_worker_counters count;
-    struct leat_listener listeners[LEAT_CONFIG_ENDPOINTS_MAX];
+    struct leat_listener listeners[LEAT_CONFIG_LISTENERS_MAX];
 };
+
+/* Returns the snapshot in force, with a reference for the caller. Any thread. */
+struct leat_snapshot *leat_shared_snapshot(struct leat_shared *shared);
 
 /* Makes the loop and watches the listeners. On failure what was made is freed. */
 LEAT_MUST_CHECK enum leat_status

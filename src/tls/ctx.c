@@ -196,6 +196,42 @@ enum leat_status leat_tls_ctx_new_client(const char *ca_file, struct leat_tls_ct
     return LEAT_OK;
 }
 
+/* Seconds since 1970. */
+static int64_t seconds_of(const ASN1_TIME *time)
+{
+    struct tm tm = {0};
+
+    return ASN1_TIME_to_tm(time, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
+}
+
+static void narrow(const X509 *cert, int64_t *from, int64_t *until)
+{
+    int64_t cert_from = seconds_of(X509_get0_notBefore(cert));
+    int64_t cert_until = seconds_of(X509_get0_notAfter(cert));
+
+    if (cert_from > *from)
+        *from = cert_from;
+    if (cert_until < *until)
+        *until = cert_until;
+}
+
+bool leat_tls_ctx_validity(const struct leat_tls_ctx *ctx, int64_t *out_from, int64_t *out_until)
+{
+    const X509 *cert = SSL_CTX_get0_certificate(ctx->ssl_ctx);
+    STACK_OF(X509) *chain = NULL;
+    int64_t from = INT64_MIN, until = INT64_MAX;
+
+    if (cert == NULL)
+        return false;
+    narrow(cert, &from, &until);
+    (void)SSL_CTX_get0_chain_certs(ctx->ssl_ctx, &chain);
+    for (int i = 0; i < sk_X509_num(chain); i++)
+        narrow(sk_X509_value(chain, i), &from, &until);
+    *out_from = from;
+    *out_until = until;
+    return true;
+}
+
 struct leat_tls_ctx *leat_tls_ctx_ref(struct leat_tls_ctx *ctx)
 {
     (void)atomic_fetch_add_explicit(&ctx->refs, 1, memory_order_relaxed);

@@ -12,6 +12,9 @@
 #ifndef LEAT_TLS_CTX_H
 #define LEAT_TLS_CTX_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include <leat/compiler.h>
 #include <leat/error.h>
 
@@ -33,6 +36,15 @@ LEAT_MUST_CHECK enum leat_status leat_tls_ctx_new_server(const char *cert_file,
  */
 LEAT_MUST_CHECK enum leat_status
 leat_tls_ctx_new_client(const char *ca_file, struct leat_tls_ctx **out, struct leat_error *err);
+
+/* A certificate that is valid for less is to be renewed: 30 days, in seconds. */
+#define LEAT_TLS_RENEW_S (30 * 24 * 3600)
+
+/*
+ * Finds from when until when the certificate that CTX shows is valid, chain included, in seconds
+ * since 1970. False for a context that has none, such as a client's.
+ */
+bool leat_tls_ctx_validity(const struct leat_tls_ctx *ctx, int64_t *out_from, int64_t *out_until);
 
 /* Returns CTX with one more reference. */
 struct leat_tls_ctx *leat_tls_ctx_ref(struct leat_tls_ctx *ctx);

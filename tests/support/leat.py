@@ -57,10 +57,12 @@ class Leat:
 
     LISTEN and BACKEND are URLs or lists of them, MORE further arguments. CERTS, a certs.Certs,
     gives the certificate for amqps:// listeners, if there are any. DESCRIPTORS, if given, is how
-    many files it may have open.
+    many files it may have open. FILE is a configuration in place of all these, with LISTENERS
+    listeners.
     """
 
-    def __init__(self, listen, backend, certs=None, more=(), descriptors=None):
+    def __init__(self, listen=(), backend=(), certs=None, more=(), descriptors=None, file=None,
+                 listeners=1):
         listen = [listen] if isinstance(listen, str) else listen
         backend = [backend] if isinstance(backend, str) else backend
         argv = [BINARY]
@@ -70,6 +72,7 @@ class Leat:
             argv += ["--backend", url]
         if certs and any(url.startswith("amqps:") for url in listen):
             argv += ["--cert", certs.cert, "--key", certs.key]
+        argv += ["-c", file] if file else []
         argv += more
         self.lines = []
         self._news = threading.Condition()
@@ -81,7 +84,7 @@ class Leat:
         self._reader.start()
         try:
             ready = [self.wait("listening", number=number, seconds=START_SECONDS)
-                     for number in range(len(listen))]
+                     for number in range(listeners if file else len(listen))]
         except BaseException:
             self.kill()
             raise

@@ -91,6 +91,23 @@ def run_leat(certs):
 
 
 @pytest.fixture
+def run_file(tmp_path):
+    """Starts leats with a configuration file of TEXT, which is left at the leat's `file`."""
+    running = []
+
+    def run(text, **options):
+        file = tmp_path / f"leat{len(running)}.yaml"
+        file.write_text(text)
+        running.append(leats.Leat(file=file, **options))
+        running[-1].file = file
+        return running[-1]
+
+    yield run
+    for one in running:
+        one.stop()
+
+
+@pytest.fixture
 def run_broker():
     """Starts scripted brokers; ends and checks them after the test."""
     running = []

@@ -1,23 +1,26 @@
 /* leat - the proxy. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/log.h"
-#include "base/str.h"
+#include "load.h"
 #include "loop/io.h"
 #include "loop/loop.h"
 #include "proxy/config.h"
 #include "proxy/engine.h"
 #include "proxy/log_writer.h"
+#include "proxy/snapshot.h"
 
 #define EXIT_USAGE 2
 
 struct program {
-    struct leat_config *config;
+    struct leat_command command;
     struct leat_log_writer *writer;
     struct leat_log *log;
     struct leat_loop *loop;
@@ -29,64 +32,44 @@ struct program {
 static void print_help(void)
 {
     (void)printf("leat - a TLS-first proxy for AMQP 0-9-1\n\n"
-                 "usage: leat --listen URL --cert FILE --key FILE --backend URL [OPTION]...\n\n"
+                 "usage: leat --listen URL --cert FILE --key FILE --backend URL [OPTION]...\n"
+                 "       leat -c FILE [OPTION]...         configured by a file, see the reference\n"
+                 "       leat check -c FILE [OPTION]...   validate it, open every file it names\n\n"
                  "  leat --listen amqps://0.0.0.0:5671 --cert cert.pem --key key.pem \\\n"
                  "       --backend amqp://127.0.0.1:5672\n\n"
                  "An option's value may also follow a '='. Times are such as 500ms, 10s, 2m, 1h; "
                  "sizes\nsuch as 4096, 64KiB, 1MiB. Defaults stand in brackets.\n\n");
     leat_config_print_help(stdout);
-    (void)printf("  %-30s %s\n  %-30s %s\n\n"
-                 "SIGUSR1 logs a line of counters. SIGTERM and SIGINT drain and stop; a second "
-                 "one stops at\nonce. Exit status: 0 after a stop, 2 if leat could not start.\n",
-                 "--version", "print the version", "--help", "print this");
+    (void)printf(
+        "  %-30s %s\n  %-30s %s\n\n"
+        "SIGHUP reads file and certificates again and changes over, or changes nothing and "
+        "says\nwhy. SIGUSR1 logs a line of counters. SIGTERM and SIGINT drain and stop; a "
+        "second one\nstops at once. Exit status: 0 after a stop, 2 if leat could not "
+        "start.\n",
+        "--version", "print the version", "--help", "print this");
 }
 
-static int fail(const char *sentence)
+static int fail(const struct leat_error *err)
 {
-    (void)fprintf(stderr, "leat: %s\n", sentence);
+    (void)fprintf(stderr, "leat: %s\n", err->text);
     return EXIT_USAGE;
 }
 
-/* Takes the option at ARGV[*AT], and its value if it has one, advancing *AT past them. */
-static enum leat_status take_option(struct leat_config *config, int argc, char **argv, int *at,
-                                    struct leat_error *err)
+/* All or nothing: what is wrong leaves the configuration in force as it is. */
+static void reload(struct program *program)
 {
-    const char *arg = argv[*at];
+    struct leat_snapshot *snapshot;
+    struct leat_error err;
 
-    if (strncmp(arg, "--", 2) != 0 || arg[2] == '\0') {
-        err->status = LEAT_EUSAGE;
-        (void)snprintf(err->text, sizeof(err->text),
-                       "unexpected argument \"%s\"; options begin with --, see leat --help", arg);
-        return LEAT_EUSAGE;
+    if (leat_command_load(&program->command, leat_engine_snapshot(program->engine), &snapshot,
+                          &err) != LEAT_OK) {
+        leat_log_line(program->log, LEAT_LOG_ERROR,
+                      "reload failed, the configuration in force stays: %s", err.text);
+        return;
     }
-    struct leat_str name = leat_str_of(arg + 2), value = {"", 0};
-    const char *equals = strchr(arg, '=');
-    *at += 1;
-    if (equals != NULL) {
-        name.len = (size_t)(equals - name.ptr);
-        value = leat_str_of(equals + 1);
-    } else if (!leat_config_is_flag(name)) {
-        if (*at < argc)
-            value = leat_str_of(argv[(*at)++]);
-        else if (leat_config_has(name)) {
-            err->status = LEAT_EUSAGE;
-            (void)snprintf(err->text, sizeof(err->text), "--%.*s: a value has to follow",
-                           (int)name.len, name.ptr);
-            return LEAT_EUSAGE;
-        }
-    }
-    return leat_config_set(config, name, value, err);
-}
-
-static enum leat_status take_options(struct leat_config *config, int argc, char **argv,
-                                     struct leat_error *err)
-{
-    for (int at = 1; at < argc;) {
-        enum leat_status status = take_option(config, argc, argv, &at, err);
-        if (status != LEAT_OK)
-            return status;
-    }
-    return leat_config_finish(config, err);
+    leat_engine_replace(program->engine, snapshot);
+    leat_snapshot_unref(snapshot);
+    leat_log_line(program->log, LEAT_LOG_INFO, "reloaded: new connections have it from now on");
 }
 
 static void on_drained(void *arg)
@@ -107,41 +90,53 @@ static void on_stop_signal(struct program *program)
     leat_engine_drain(program->engine, on_drained, program);
 }
 
+static void on_signal(struct program *program, uint32_t number)
+{
+    switch (number) {
+    case SIGUSR1:
+        leat_engine_log_status(program->engine);
+        break;
+    case SIGHUP:
+        if (!program->draining)
+            reload(program);
+        break;
+    default:
+        on_stop_signal(program);
+        break;
+    }
+}
+
 static void on_signals(struct leat_io *io, void *arg)
 {
-    struct program *program = arg;
     struct signalfd_siginfo info;
 
-    while (read(io->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        if (info.ssi_signo == SIGUSR1)
-            leat_engine_log_status(program->engine);
-        else
-            on_stop_signal(program);
-    }
+    while (read(io->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        on_signal(arg, info.ssi_signo);
 }
 
 /* Signals are read from a descriptor: no worker is ever interrupted. */
 static enum leat_status watch_signals(struct program *program, struct leat_error *err)
 {
+    static const int numbers[] = {SIGUSR1, SIGHUP, SIGTERM, SIGINT};
     sigset_t set;
     int fd;
 
     (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGUSR1);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGINT);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        (void)sigaddset(&set, numbers[i]);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGUSR2, SIG_IGN);
     fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (fd >= 0 &&
         leat_io_open(&program->signals, program->loop, fd, on_signals, program) == LEAT_OK)
         return LEAT_OK;
-    err->status = LEAT_EIO;
-    (void)snprintf(err->text, sizeof(err->text), "watching signals: %s", strerror(errno));
-    return LEAT_EIO;
+    return leat_error_set(err, LEAT_EIO, errno, "watching signals");
 }
 
-static enum leat_status start(struct program *program, struct leat_error *err)
+/* Starts the engine with SNAPSHOT. */
+static enum leat_status start(struct program *program, struct leat_snapshot *snapshot,
+                              struct leat_error *err)
 {
     enum leat_status status = leat_loop_new(&program->loop, err);
 
@@ -149,55 +144,70 @@ static enum leat_status start(struct program *program, struct leat_error *err)
         status = watch_signals(program, err);
     if (status != LEAT_OK)
         return status;
-    status = leat_log_writer_new(STDERR_FILENO, (enum leat_log_level)program->config->log_level,
+    status = leat_log_writer_new(STDERR_FILENO, (enum leat_log_level)snapshot->config->log_level,
                                  &program->writer, &program->log);
-    if (status != LEAT_OK) {
-        (void)snprintf(err->text, sizeof(err->text), "starting the log: out of memory");
-        return status;
-    }
-    status = leat_engine_new(program->config, program->log, program->loop, &program->engine, err);
     if (status != LEAT_OK)
-        return status;
-    return leat_engine_start(program->engine, err);
+        return leat_error_set(err, status, 0, "starting the log: %s", leat_status_name(status));
+    status = leat_engine_new(snapshot, program->log, program->loop, &program->engine, err);
+    if (status == LEAT_OK)
+        status = leat_engine_start(program->engine, err);
+    return status;
 }
 
-static int run(struct program *program, int argc, char **argv)
+static int run(struct program *program)
 {
-    struct leat_error err = {.status = LEAT_OK};
-    enum leat_status status = leat_config_new(&program->config, &err);
+    struct leat_snapshot *snapshot;
+    struct leat_error err;
+    enum leat_status status = leat_command_load(&program->command, NULL, &snapshot, &err);
 
-    if (status == LEAT_OK)
-        status = take_options(program->config, argc, argv, &err);
-    if (status == LEAT_OK)
-        status = start(program, &err);
     if (status != LEAT_OK)
-        return fail(err.text);
-    leat_loop_run(program->loop);
+        return fail(&err);
+    if (program->command.check)
+        status = leat_command_check(snapshot, &err);
+    else
+        status = start(program, snapshot, &err);
+    leat_snapshot_unref(snapshot);
+    if (status != LEAT_OK)
+        return fail(&err);
+    if (!program->command.check)
+        leat_loop_run(program->loop);
     return 0;
+}
+
+/* Standard descriptors that are closed would be given to the first sockets. */
+static void open_missing(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        (void)close(fd);
 }
 
 int main(int argc, char **argv)
 {
     struct program program = {.signals = {.fd = -1}};
+    struct leat_error err;
     int code;
 
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
+    open_missing();
+    if (leat_command_parse(argc, argv, &program.command, &err) != LEAT_OK)
+        return fail(&err);
+    if (program.command.help || program.command.version) {
+        if (program.command.help)
             print_help();
-            return 0;
-        }
-        if (strcmp(argv[i], "--version") == 0) {
+        else
             (void)printf("leat %s\n", LEAT_VERSION);
-            return 0;
-        }
+        return 0;
     }
-    code = run(&program, argc, argv);
+    code = run(&program);
     leat_engine_free(program.engine);
     if (program.log != NULL && code == 0)
         leat_log_line(program.log, LEAT_LOG_INFO, "stopped");
     leat_log_writer_free(program.writer);
     leat_io_close(&program.signals);
     leat_loop_free(program.loop);
-    leat_config_free(program.config);
     return code;
 }

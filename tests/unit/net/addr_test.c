@@ -151,8 +151,9 @@ static void errors_say_what_was_expected(void **state)
     struct leat_addr addr;
     struct leat_error err;
     assert_int_equal(leat_addr_parse(leat_str_of("broker:5672"), 0, &addr, &err), LEAT_EUSAGE);
-    assert_string_equal(err.text, "expected an address like 127.0.0.1:5672 or [::1]:5672, got "
-                                  "\"broker:5672\"");
+    assert_string_equal(err.text,
+                        "expected a numeric address like 127.0.0.1:5672 or [::1]:5672, got "
+                        "\"broker:5672\"");
     assert_int_equal(leat_addr_parse(leat_str_of("127.0.0.1"), 0, &addr, &err), LEAT_EUSAGE);
     assert_string_equal(err.text, "expected an address with a port, like 127.0.0.1:5672 or "
                                   "[::1]:5672, got \"127.0.0.1\"");
@@ -226,6 +227,26 @@ static void other_families_have_a_text(void **state)
     leat_addr_from_sockaddr(&ss, &addr);
     assert_text(&addr, "unknown");
     assert_false(leat_addr_is_loopback(&addr));
+}
+
+static void a_listener_serves_its_address_or_all_of_this_machine(void **state)
+{
+    static const struct {
+        const char *addr, *listener;
+        bool is_served;
+    } cases[] = {
+        {"127.0.0.1:1", "127.0.0.1:1", true},  {"127.0.0.1:1", "127.0.0.1:2", false},
+        {"127.0.0.2:1", "127.0.0.1:1", false}, {"127.0.0.2:1", "0.0.0.0:1", true},
+        {"10.0.0.1:1", "0.0.0.0:1", false},    {"10.0.0.1:1", "10.0.0.1:1", true},
+        {"[::1]:1", "[::]:1", true},           {"[::1]:1", "0.0.0.0:1", false},
+        {"[::1]:1", "[::1]:1", true},          {"[::2]:1", "[::]:1", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct leat_addr addr = parse(cases[i].addr, 0), listener = parse(cases[i].listener, 0);
+        assert_int_equal(leat_addr_is_served_by(&addr, &listener), cases[i].is_served);
+    }
 }
 
 static void loopback_is_127_8_and_1(void **state)
@@ -354,6 +375,7 @@ int main(void)
         cmocka_unit_test(mapped_addresses_become_what_they_stand_for),
         cmocka_unit_test(other_families_have_a_text),
         cmocka_unit_test(loopback_is_127_8_and_1),
+        cmocka_unit_test(a_listener_serves_its_address_or_all_of_this_machine),
         cmocka_unit_test(listening_makes_a_non_blocking_socket),
         cmocka_unit_test(listening_on_any_ipv6_address_leaves_ipv4_alone),
         cmocka_unit_test(listening_fails_with_advice),

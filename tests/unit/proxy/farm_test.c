@@ -17,19 +17,28 @@
 #include "base/str.h"
 #include "proxy/farm.h"
 
-#define BACKENDS_MAX LEAT_CONFIG_ENDPOINTS_MAX
+#define BACKENDS_MAX LEAT_CONFIG_BACKENDS_MAX
+
+/* What the farm at hand is made of; a test has one at a time. */
+static struct leat_backend_config configs[BACKENDS_MAX];
+static struct leat_backend backends[BACKENDS_MAX];
 
 static struct leat_farm *farm_of(size_t count)
 {
-    struct leat_endpoints endpoints = {.count = count};
+    uint8_t members[BACKENDS_MAX];
     struct leat_farm *farm = NULL;
     struct leat_error err;
 
-    for (size_t i = 0; i < count; i++)
+    memset(backends, 0, sizeof(backends));
+    for (size_t i = 0; i < count; i++) {
+        configs[i] = (struct leat_backend_config){.weight = 1};
         assert_int_equal(leat_addr_parse(leat_str_of("127.0.0.1"), (uint16_t)(1000 + i),
-                                         &endpoints.at[i].addr, &err),
+                                         &configs[i].endpoint.addr, &err),
                          LEAT_OK);
-    assert_int_equal(leat_farm_new(&endpoints, &farm), LEAT_OK);
+        leat_backend_init(&backends[i], i, &configs[i]);
+        members[i] = (uint8_t)i;
+    }
+    assert_int_equal(leat_farm_new(backends, members, count, &farm), LEAT_OK);
     return farm;
 }
 
@@ -39,7 +48,7 @@ static size_t first(struct leat_farm *farm, uint64_t now_ms)
     struct leat_farm_search search;
 
     leat_farm_begin(farm, now_ms, &search);
-    return (size_t)(leat_farm_next(farm, &search) - farm->backends);
+    return (size_t)(leat_farm_next(farm, &search) - backends);
 }
 
 static void has_its_backends(void **state)
@@ -48,8 +57,8 @@ static void has_its_backends(void **state)
 
     (void)state;
     assert_int_equal(farm->count, 2);
-    assert_string_equal(farm->backends[0].text, "127.0.0.1:1000");
-    assert_string_equal(farm->backends[1].text, "127.0.0.1:1001");
+    assert_string_equal(farm->backends[0]->text, "127.0.0.1:1000");
+    assert_string_equal(farm->backends[1]->text, "127.0.0.1:1001");
     leat_farm_free(farm);
     leat_farm_free(NULL);
 }
@@ -84,9 +93,9 @@ static void a_search_tries_each_once(void **state)
     (void)state;
     for (size_t i = 0; i < 12; i++) {
         leat_farm_begin(farm, 1, &search);
-        size_t begin = (size_t)(leat_farm_next(farm, &search) - farm->backends);
+        size_t begin = (size_t)(leat_farm_next(farm, &search) - backends);
         for (size_t k = 1; k < 6; k++)
-            assert_ptr_equal(leat_farm_next(farm, &search), &farm->backends[(begin + k) % 6]);
+            assert_ptr_equal(leat_farm_next(farm, &search), farm->backends[(begin + k) % 6]);
         assert_null(leat_farm_next(farm, &search));
         assert_null(leat_farm_next(farm, &search));
     }
@@ -107,7 +116,7 @@ static void interleaved_searches_do_not_disturb_each_other(void **state)
         for (size_t k = 0; k < i; k += 3)
             (void)leat_farm_next(farm, &searches[k]);
         struct leat_farm_search look = searches[i];
-        counts[leat_farm_next(farm, &look) - farm->backends]++;
+        counts[leat_farm_next(farm, &look) - backends]++;
     }
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(counts[i], 10);
@@ -121,18 +130,18 @@ static void a_failing_one_goes_last_and_nobody_gets_its_share_alone(void **state
     unsigned counts[3] = {0};
 
     (void)state;
-    assert_int_equal(leat_backend_failed(&farm->backends[1], 100), 5000);
+    assert_int_equal(leat_backend_failed(farm->backends[1], 100), 5000);
     for (size_t i = 0; i < 60; i++) {
         struct leat_backend *last = NULL, *next;
         unsigned tried = 0;
         leat_farm_begin(farm, 200, &search);
         while ((next = leat_farm_next(farm, &search)) != NULL) {
             if (tried++ == 0)
-                counts[next - farm->backends]++;
+                counts[next - backends]++;
             last = next;
         }
         assert_int_equal(tried, 3);
-        assert_ptr_equal(last, &farm->backends[1]);
+        assert_ptr_equal(last, farm->backends[1]);
     }
     assert_int_equal(counts[0], 30);
     assert_int_equal(counts[1], 0);
@@ -147,7 +156,7 @@ static void all_failing_are_still_dealt_in_turn(void **state)
 
     (void)state;
     for (size_t i = 0; i < 3; i++)
-        (void)leat_backend_failed(&farm->backends[i], 100);
+        (void)leat_backend_failed(farm->backends[i], 100);
     for (size_t i = 0; i < 30; i++)
         counts[first(farm, 200)]++;
     for (size_t i = 0; i < 3; i++)
@@ -160,7 +169,7 @@ static void it_comes_back_when_its_time_is_over(void **state)
     struct leat_farm *farm = farm_of(2);
 
     (void)state;
-    (void)leat_backend_failed(&farm->backends[0], 100);
+    (void)leat_backend_failed(farm->backends[0], 100);
     assert_int_equal(first(farm, 5099), 1);
     assert_int_equal(first(farm, 5099), 1);
     assert_int_equal(first(farm, 5100), 0);
@@ -172,7 +181,7 @@ static void the_backoff_doubles_and_is_bounded(void **state)
 {
     static const uint32_t expected[] = {5000, 10000, 20000, 40000, 60000, 60000, 60000};
     struct leat_farm *farm = farm_of(1);
-    struct leat_backend *backend = &farm->backends[0];
+    struct leat_backend *backend = farm->backends[0];
     uint64_t now = 1000;
 
     (void)state;
@@ -192,7 +201,7 @@ static void the_backoff_doubles_and_is_bounded(void **state)
 static void only_the_first_of_many_failures_counts(void **state)
 {
     struct leat_farm *farm = farm_of(1);
-    struct leat_backend *backend = &farm->backends[0];
+    struct leat_backend *backend = farm->backends[0];
 
     (void)state;
     assert_int_equal(leat_backend_failed(backend, 0), 5000);
@@ -276,7 +285,7 @@ static void *fail_once(void *arg)
     struct dealt *dealt = arg;
 
     for (size_t i = 0; i < dealt->farm->count; i++)
-        dealt->doubled += leat_backend_failed(&dealt->farm->backends[i], 1) != 0;
+        dealt->doubled += leat_backend_failed(dealt->farm->backends[i], 1) != 0;
     return NULL;
 }
 
@@ -322,18 +331,62 @@ static void threads_together_double_once(void **state)
         doubled += dealt[i].doubled;
     assert_int_equal(doubled, BACKENDS_MAX);
     for (size_t i = 0; i < BACKENDS_MAX; i++)
-        assert_int_equal(farm->backends[i].backoff_ms, 5000);
+        assert_int_equal(farm->backends[i]->backoff_ms, 5000);
+    leat_farm_free(farm);
+}
+
+/* Over as many sessions as the weights add up to, each gets its weight, and the heavy one is not
+ * asked for all of its share in a row. */
+static void weights_are_kept(void **state)
+{
+    static const unsigned weights[] = {5, 1, 2};
+    struct leat_farm *farm = farm_of(3);
+    unsigned in_a_row = 0, most_in_a_row = 0;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        configs[i].weight = weights[i];
+    for (unsigned round = 0; round < 10; round++) {
+        unsigned counts[3] = {0};
+        for (unsigned i = 0; i < 8; i++) {
+            size_t one = first(farm, 1);
+            counts[one]++;
+            in_a_row = (one == 0) ? in_a_row + 1 : 0;
+            most_in_a_row = (in_a_row > most_in_a_row) ? in_a_row : most_in_a_row;
+        }
+        for (size_t i = 0; i < 3; i++)
+            assert_int_equal(counts[i], weights[i]);
+    }
+    assert_in_range(most_in_a_row, 1, 3);
+    leat_farm_free(farm);
+}
+
+/* While one is failing the others share by their own weights. */
+static void weights_are_kept_among_those_that_work(void **state)
+{
+    struct leat_farm *farm = farm_of(3);
+    unsigned counts[3] = {0};
+
+    (void)state;
+    configs[0].weight = 3;
+    configs[1].weight = 2;
+    (void)leat_backend_failed(&backends[2], 1);
+    for (unsigned i = 0; i < 50; i++)
+        counts[first(farm, 1)]++;
+    assert_int_equal(counts[0], 30);
+    assert_int_equal(counts[1], 20);
+    assert_int_equal(counts[2], 0);
     leat_farm_free(farm);
 }
 
 static void want_of_memory_is_told(void **state)
 {
-    struct leat_endpoints endpoints = {.count = 1};
+    static const uint8_t member = 0;
     struct leat_farm *farm = NULL;
 
     (void)state;
     leat_mem_fail_after(1);
-    assert_int_equal(leat_farm_new(&endpoints, &farm), LEAT_ENOMEM);
+    assert_int_equal(leat_farm_new(backends, &member, 1, &farm), LEAT_ENOMEM);
     assert_null(farm);
 }
 
@@ -353,6 +406,8 @@ int main(void)
         cmocka_unit_test(a_brokers_properties_are_repeated),
         cmocka_unit_test(threads_together_deal_evenly),
         cmocka_unit_test(threads_together_double_once),
+        cmocka_unit_test(weights_are_kept),
+        cmocka_unit_test(weights_are_kept_among_those_that_work),
         cmocka_unit_test(want_of_memory_is_told),
     };
 

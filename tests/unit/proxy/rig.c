@@ -37,7 +37,7 @@ static void set(struct rig *rig, const char *name, const char *value)
 {
     struct leat_error err = {.text = ""};
 
-    if (leat_config_set(rig->config, leat_str_of(name), leat_str_of(value), &err) != LEAT_OK)
+    if (leat_config_set_option(rig->config, leat_str_of(name), leat_str_of(value), &err) != LEAT_OK)
         fail_msg("%s", err.text);
 }
 
@@ -89,13 +89,15 @@ void rig_init(struct rig *rig, unsigned brokers, const char *const *options)
     assert_non_null(rig->shared);
     assert_non_null(rig->worker);
     make_config(rig, brokers, options);
-    assert_int_equal(leat_farm_new(&rig->config->backends, &rig->farm), LEAT_OK);
+    if (leat_snapshot_new(rig->config, NULL, &rig->snapshot, &err) != LEAT_OK)
+        fail_msg("%s", err.text);
+    rig->farm = rig->snapshot->farms[0];
     rig->log.level = LEAT_LOG_DEBUG;
     rig->log.write = keep_line;
     rig->log.arg = rig;
-    rig->shared->config = rig->config;
     rig->shared->log = &rig->log;
-    rig->shared->farm = rig->farm;
+    (void)pthread_mutex_init(&rig->shared->snapshot_lock, NULL);
+    rig->shared->snapshot = rig->snapshot;
     rig->shared->tracing = rig->config->trace;
     rig->shared->next_id = 1;
     rig->shared->account.limit = rig->config->limit_queue_bytes;
@@ -129,8 +131,7 @@ void rig_fini(struct rig *rig)
     for (unsigned i = 0; i < RIG_CLIENTS_MAX; i++)
         side_close(&rig->clients[i]);
     wire_free(&rig->lines);
-    leat_farm_free(rig->farm);
-    leat_config_free(rig->config);
+    leat_snapshot_unref(rig->snapshot);
     free(rig->worker);
     free(rig->shared);
 }
@@ -176,7 +177,7 @@ void rig_pass(struct rig *rig, uint64_t ms)
 
 struct side *rig_connect(struct rig *rig, unsigned i)
 {
-    const struct leat_addr *addr = &rig->config->listeners.at[0].addr;
+    const struct leat_addr *addr = &rig->config->listeners.at[0].endpoint.addr;
     struct side *side = &rig->clients[i];
 
     side_close(side);
@@ -198,7 +199,7 @@ struct side *rig_start(struct rig *rig, unsigned i, const char *peer)
     rig->worker->count.load++;
     rig->worker->count.accepted++;
     rig->shared->handshakes++;
-    leat_session_start(rig->worker, fds[1], &rig->config->listeners.at[0], &addr);
+    leat_session_start(rig->worker, fds[1], 0, &addr);
     return &rig->clients[i];
 }
 

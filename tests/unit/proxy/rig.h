@@ -37,8 +37,9 @@ struct side {
 
 struct rig {
     uint64_t now_ms;
-    struct leat_config *config;
-    struct leat_farm *farm;
+    struct leat_snapshot *snapshot;
+    struct leat_config *config; /* of the snapshot */
+    struct leat_farm *farm;     /* the first of it */
     struct leat_shared *shared;
     struct leat_worker *worker;
     struct leat_log log;

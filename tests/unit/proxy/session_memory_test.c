@@ -144,7 +144,7 @@ static void every_allocation_of_a_session_may_fail(void **state)
         pending = failure_is_pending(n);
         /* Only that one session was concerned. */
         for (size_t i = 0; i < rig.farm->count; i++)
-            (void)leat_backend_opened(&rig.farm->backends[i]);
+            (void)leat_backend_opened(rig.farm->backends[i]);
         assert_true(run_session(&rig));
         assert_true(n < 1000);
     } while (!pending);

@@ -503,7 +503,7 @@ static void listeners_close(void **state)
     leat_worker_close_listeners(rig.worker);
     rig_settle(&rig);
     /* Refused by the kernel: nobody waits where nobody answers. */
-    addr = &rig.config->listeners.at[0].addr;
+    addr = &rig.config->listeners.at[0].endpoint.addr;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (const struct sockaddr *)&addr->ss, addr->len), -1);
     assert_int_equal(errno, ECONNREFUSED);

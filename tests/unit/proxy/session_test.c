@@ -191,7 +191,7 @@ static void a_refusal_is_passed_on(unsigned code, const char *text)
     assert_int_equal(rig.worker->count.refused, 1);
     assert_true(rig_logged(&rig, "refused by=broker"));
     /* It is no failure of the backend: the next one was not tried. */
-    assert_int_equal(rig.farm->backends[0].backoff_ms, 0);
+    assert_int_equal(rig.farm->backends[0]->backoff_ms, 0);
     assert_int_equal(accept4(rig.broker_fds[1], NULL, NULL, 0), -1);
     rig_fini(&rig);
 }
@@ -217,8 +217,8 @@ static void the_next_backend_is_tried_after(unsigned code, const char *text, uns
     side_give(first, wire_close(code, text));
     rig_broker_opens(&rig, rig_accept(&rig, 1), 0);
     rig_expect(&rig, client, wire_open_ok());
-    assert_int_equal(rig.farm->backends[0].backoff_ms, backoff_ms);
-    assert_int_equal(rig.farm->backends[1].sessions, 1);
+    assert_int_equal(rig.farm->backends[0]->backoff_ms, backoff_ms);
+    assert_int_equal(rig.farm->backends[1]->sessions, 1);
     rig_fini(&rig);
 }
 
@@ -262,7 +262,7 @@ static void a_backend_that_refuses_tcp_is_passed_over(void **state)
     rig_client_opens(&rig, client, 0);
     rig_broker_opens(&rig, rig_accept(&rig, 1), 0);
     rig_expect(&rig, client, wire_open_ok());
-    assert_int_equal(rig.farm->backends[0].backoff_ms, 5000);
+    assert_int_equal(rig.farm->backends[0]->backoff_ms, 5000);
     assert_true(rig_logged(&rig, "it goes last for 5 s"));
     rig_fini(&rig);
 }
@@ -467,7 +467,7 @@ static void a_client_that_leaves_ends_the_search(void **state)
             side_reset(client);
         UNTIL(&rig, broker->ended || broker->reset);
         assert_int_equal(rig.worker->count.failed, 1);
-        assert_int_equal(rig.farm->backends[0].backoff_ms, 0);
+        assert_int_equal(rig.farm->backends[0]->backoff_ms, 0);
         rig_fini(&rig);
     }
 }
@@ -489,7 +489,7 @@ static void a_mute_broker_is_passed_over(void **state)
     for (int i = 0; i < 4; i++)
         rig_expect(&rig, client, wire_heartbeat());
     rig_expect(&rig, client, wire_open_ok());
-    assert_int_equal(rig.farm->backends[0].backoff_ms, 5000);
+    assert_int_equal(rig.farm->backends[0]->backoff_ms, 5000);
     rig_fini(&rig);
 }
 
@@ -507,7 +507,7 @@ static void the_search_has_an_end(void **state)
     (void)rig_accept(&rig, 0);
     rig_pass(&rig, 3200);
     rig_expect_close(&rig, client, 320, "no broker could be reached in time");
-    assert_int_equal(rig.farm->backends[0].backoff_ms, 5000);
+    assert_int_equal(rig.farm->backends[0]->backoff_ms, 5000);
     rig_fini(&rig);
 }
 

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "load.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/str.h"
+#include "proxy/config_yaml.h"
+#include "proxy/snapshot.h"
+#include "tls/ctx.h"
+
+static const char file_option[] = "config";
+
+/* An option as it stands on the command line: --NAME VALUE, --NAME=VALUE, --NAME or -c FILE. */
+struct option {
+    struct leat_str name;
+    struct leat_str value;
+};
+
+static bool is_file_option(struct leat_str name)
+{
+    return leat_str_equal(name, leat_str_of(file_option));
+}
+
+static bool stands_alone(struct leat_str name)
+{
+    return leat_config_is_flag(name) || leat_str_equal(name, leat_str_of("help")) ||
+           leat_str_equal(name, leat_str_of("version"));
+}
+
+/* Takes the option at ARGV[*AT], and its value if it has one, advancing *AT past them. */
+static enum leat_status take_option(const struct leat_command *command, int *at, struct option *out,
+                                    struct leat_error *err)
+{
+    const char *arg = command->argv[*at];
+    const char *equals = strchr(arg, '=');
+
+    *at += 1;
+    *out = (struct option){.value = {"", 0}};
+    if (strcmp(arg, "-c") == 0) {
+        out->name = leat_str_of(file_option);
+    } else if (strncmp(arg, "--", 2) == 0 && arg[2] != '\0') {
+        out->name = leat_str_of(arg + 2);
+    } else {
+        return leat_error_set(err, LEAT_EUSAGE, 0,
+                              "unexpected argument \"%s\"; options begin with --, see leat --help",
+                              arg);
+    }
+    if (equals != NULL) {
+        out->name.len = (size_t)(equals - out->name.ptr);
+        out->value = leat_str_of(equals + 1);
+    } else if (*at < command->argc && !stands_alone(out->name)) {
+        out->value = leat_str_of(command->argv[(*at)++]);
+    } else if (is_file_option(out->name) ||
+               (leat_config_has_option(out->name) && !stands_alone(out->name))) {
+        return leat_error_set(err, LEAT_EUSAGE, 0, "%s: a value has to follow", arg);
+    }
+    return LEAT_OK;
+}
+
+enum leat_status leat_command_parse(int argc, char **argv, struct leat_command *out,
+                                    struct leat_error *err)
+{
+    struct leat_command command = {.argc = argc - 1, .argv = argv + 1};
+    struct option option;
+
+    if (command.argc > 0 && strcmp(command.argv[0], "check") == 0) {
+        command.check = true;
+        command.argc--;
+        command.argv++;
+    }
+    for (int at = 0; at < command.argc;) {
+        enum leat_status status = take_option(&command, &at, &option, err);
+        if (status != LEAT_OK)
+            return status;
+        command.help = command.help || leat_str_equal(option.name, leat_str_of("help"));
+        command.version = command.version || leat_str_equal(option.name, leat_str_of("version"));
+        if (is_file_option(option.name) && command.file != NULL)
+            return leat_error_set(err, LEAT_EUSAGE, 0, "-c: there can be one file only");
+        if (is_file_option(option.name))
+            command.file = option.value.ptr; /* it reaches to the argument's end */
+    }
+    *out = command;
+    return LEAT_OK;
+}
+
+static enum leat_status set_options(const struct leat_command *command, struct leat_config *config,
+                                    struct leat_error *err)
+{
+    struct option option;
+
+    for (int at = 0; at < command->argc;) {
+        enum leat_status status = take_option(command, &at, &option, err);
+        if (status == LEAT_OK && !is_file_option(option.name))
+            status = leat_config_set_option(config, option.name, option.value, err);
+        if (status != LEAT_OK)
+            return status;
+    }
+    return LEAT_OK;
+}
+
+enum leat_status leat_command_load(const struct leat_command *command,
+                                   const struct leat_snapshot *old, struct leat_snapshot **out,
+                                   struct leat_error *err)
+{
+    struct leat_config *config;
+    enum leat_status status = leat_config_new(&config, err);
+
+    if (status != LEAT_OK)
+        return status;
+    if (command->file != NULL)
+        status = leat_config_read_yaml(config, command->file, err);
+    if (status == LEAT_OK)
+        status = set_options(command, config, err);
+    if (status == LEAT_OK)
+        status = leat_config_finish(config, err);
+    if (status == LEAT_OK && old != NULL)
+        status = leat_snapshot_may_replace(old->config, config, err);
+    if (status == LEAT_OK)
+        status = leat_snapshot_new(config, old, out, err);
+    if (status != LEAT_OK)
+        leat_config_free(config);
+    return status;
+}
+
+static const char *date(int64_t seconds, char buf[32])
+{
+    time_t time = (time_t)seconds;
+    struct tm utc;
+
+    (void)gmtime_r(&time, &utc);
+    (void)strftime(buf, 32, "%Y-%m-%d %H:%M UTC", &utc);
+    return buf;
+}
+
+static enum leat_status check_dates(const struct leat_config *config, size_t listener,
+                                    const struct leat_tls_ctx *ctx, struct leat_error *err)
+{
+    const char *cert = config->listeners.at[listener].cert;
+    int64_t from, until, now = (int64_t)time(NULL);
+    char text[32];
+
+    if (ctx == NULL || !leat_tls_ctx_validity(ctx, &from, &until))
+        return LEAT_OK;
+    if (now < from)
+        return leat_error_set(err, LEAT_EUSAGE, 0, "listeners[%zu].cert: %s is not valid before %s",
+                              listener, cert, date(from, text));
+    if (now > until)
+        return leat_error_set(err, LEAT_EUSAGE, 0, "listeners[%zu].cert: %s has expired on %s",
+                              listener, cert, date(until, text));
+    (void)printf("listeners[%zu].cert: %s is valid until %s%s\n", listener, cert, date(until, text),
+                 until - now < LEAT_TLS_RENEW_S ? ": renew it soon" : "");
+    return LEAT_OK;
+}
+
+enum leat_status leat_command_check(const struct leat_snapshot *snapshot, struct leat_error *err)
+{
+    const struct leat_config *config = snapshot->config;
+
+    for (size_t i = 0; i < config->listeners.count; i++) {
+        enum leat_status status = check_dates(config, i, snapshot->listener_ctx[i], err);
+        if (status != LEAT_OK)
+            return status;
+    }
+    (void)printf("%s: ok: listeners=%zu backends=%zu farms=%zu routes=%zu\n",
+                 config->file != NULL ? config->file : "command line", config->listeners.count,
+                 config->backends.count, config->farms.count, config->routes.count);
+    return LEAT_OK;
+}

@@ -1,0 +1,20 @@
+/*
+ * config_place.h - where in a configuration something stands, for messages
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef LEAT_PROXY_CONFIG_PLACE_H
+#define LEAT_PROXY_CONFIG_PLACE_H
+
+#include "base/text.h"
+#include "proxy/config.h"
+
+/* Appends `leat.yaml:35: ` to TEXT, without the line if it is 0; nothing if FILE is NULL. Of a
+ * long name the end is kept, and no byte can end the line. */
+void leat_place_add_file(struct leat_text *text, const char *file, unsigned line);
+
+/* Appends NAME, which somebody has chosen, to PATH, the path of a key: after a dot unless it is
+ * the first, as it is if it is a plain word, otherwise quoted. */
+void leat_place_add_name(struct leat_text *path, struct leat_str name);
+
+#endif
