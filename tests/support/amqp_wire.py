@@ -24,7 +24,8 @@ NAMES = {
     (10, 60): "connection.blocked", (10, 61): "connection.unblocked",
     (20, 10): "channel.open", (20, 11): "channel.open-ok",
     (20, 40): "channel.close", (20, 41): "channel.close-ok",
-    (60, 40): "basic.publish",
+    (50, 10): "queue.declare", (50, 11): "queue.declare-ok",
+    (60, 40): "basic.publish", (60, 70): "basic.get", (60, 71): "basic.get-ok",
 }
 NUMBERS = {name: number for number, name in NAMES.items()}
 

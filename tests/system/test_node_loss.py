@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """RabbitMQ nodes that die, stop and come back, and clients that die: with pika, over TLS."""
+import struct
 import subprocess
 import sys
 import time
@@ -7,12 +8,14 @@ import time
 import pika.exceptions
 import pytest
 
+import amqp_wire
 import clients
 import flow
 import process
 from leat import BROKER_LOST
 
 RETURN_SECONDS = 60
+BODY_FRAME = 131072 - 8
 
 PUBLISHER = """
 import ssl, sys, pika
@@ -118,3 +121,47 @@ def test_a_client_killed_while_it_publishes(run_leat, rabbit, certs):
     ending = "killed-one, vhost: '/', user: 'guest'):"
     reason = rabbit.await_log(ending).split(ending)[1].splitlines()[1]
     assert "client unexpectedly closed TCP connection" in reason
+
+
+def publish_and_get(client, body):
+    """Publishes BODY to a queue of its own and asks for it; the delivery is left to the caller."""
+    client.send_method("channel.open", amqp_wire.shortstr(""), channel=1)
+    client.expect("channel.open-ok")
+    client.send_method("queue.declare", b"\0\0" + amqp_wire.shortstr("") + b"\x04" +
+                       amqp_wire.table({}), channel=1)
+    queue = amqp_wire.Cursor(client.expect("queue.declare-ok").args).shortstr()
+    client.send_method("basic.publish", b"\0\0" + amqp_wire.shortstr("") +
+                       amqp_wire.shortstr(queue) + b"\0", channel=1)
+    client.send(amqp_wire.frame(amqp_wire.CONTENT_HEADER, 1,
+                                struct.pack(">HHQH", 60, 0, len(body), 0)))
+    for at in range(0, len(body), BODY_FRAME):
+        client.send(amqp_wire.frame(amqp_wire.BODY, 1, body[at:at + BODY_FRAME]))
+    client.send_method("basic.get", b"\0\0" + amqp_wire.shortstr(queue) + b"\x01", channel=1)
+
+
+def whole_frames(data):
+    """The frames in DATA, and what is left over."""
+    frames = []
+    while len(data) >= 7 and len(data) >= (size := 8 + struct.unpack(">BHI", data[:7])[2]):
+        frames.append(amqp_wire.Frame(data[0], int.from_bytes(data[1:3], "big"),
+                                      data[7:size - 1]))
+        assert data[size - 1] == 0xCE
+        data = data[size:]
+    return frames, data
+
+
+def test_a_node_killed_inside_a_frame_leaves_it_cut(run_leat, pair, tls):
+    leat = run_leat(pair[0])
+    client = amqp_wire.Client(leat.port, tls, receive_buffer=4096).connect()
+    publish_and_get(client, bytes(16_000_000))
+    flow.wait_status(leat, lambda now: now["queued"] > 0)  # the client does not read
+    pair[0].kill()
+    frames, rest = whole_frames(client.recv_to_fin())
+    client.close()
+    names = [frame.name for frame in frames if frame.type == amqp_wire.METHOD]
+    assert names[0] == "basic.get-ok"
+    # Nothing stands in the place of what is missing of a frame, and a Close only behind a whole
+    # one.
+    assert ("connection.close" in names) == (rest == b"")
+    assert sum(len(frame.payload) for frame in frames if frame.type == amqp_wire.BODY) < 16_000_000
+    assert leat.wait("closed").fields["by"] == "broker"

@@ -271,6 +271,30 @@ static void heartbeats_are_each_legs_own(void **state)
     rig_fini(&rig);
 }
 
+/* With 60 s on both legs, and peers that keep to it, five minutes take ten frames each way. */
+static void no_heartbeat_is_sent_that_is_not_due(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig, 1, NULL);
+    open_with_heartbeats(&rig, 60, 60);
+    for (int i = 0; i < 10; i++) {
+        rig.now_ms += 29800;
+        rig_settle(&rig);
+        assert_int_equal(rig.worker->count.heartbeats_sent, 2 * i);
+        rig_pass(&rig, 200);
+        side_give(CLIENT, wire_heartbeat());
+        side_give(BROKER, wire_heartbeat());
+        rig_settle(&rig);
+        assert_int_equal(CLIENT->in.len, (size_t)(i + 1) * 8);
+        assert_int_equal(BROKER->in.len, (size_t)(i + 1) * 8);
+    }
+    assert_int_equal(rig.worker->count.heartbeats_sent, 20);
+    assert_int_equal(rig.worker->count.heartbeats_received, 20);
+    rig_fini(&rig);
+}
+
 static void traffic_takes_the_place_of_heartbeats(void **state)
 {
     struct rig rig;
@@ -526,6 +550,7 @@ int main(void)
         cmocka_unit_test(malformed_frames),
         cmocka_unit_test(a_slow_receiver_stops_the_sender),
         cmocka_unit_test(heartbeats_are_each_legs_own),
+        cmocka_unit_test(no_heartbeat_is_sent_that_is_not_due),
         cmocka_unit_test(traffic_takes_the_place_of_heartbeats),
         cmocka_unit_test(a_silent_broker_is_dead),
         cmocka_unit_test(a_silent_client_is_dead),
