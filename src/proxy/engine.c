@@ -2,13 +2,14 @@
 #include "proxy/engine.h"
 
 #include <sched.h>
-#include <string.h>
+#include <stddef.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "proxy/snapshot.h"
 #include "proxy/worker.h"
 #include "tls/ctx.h"
@@ -219,39 +220,62 @@ enum leat_status leat_engine_start(struct leat_engine *engine, struct leat_error
     return LEAT_OK;
 }
 
-/* Sums of all workers. */
-struct totals {
-    struct leat_loop_counters loop;
-    struct leat_worker_counters worker;
+/* What is counted, under the names of the log. */
+struct counter {
+    const char *name;
+    size_t offset;
 };
 
-#define ADD(sum, from, name) ((sum).name += (from).name)
+#define OF_WORKER(member)                                                                          \
+    {                                                                                              \
+#member, offsetof(struct leat_worker_counters, member)                                     \
+    }
+#define OF_LOOP(member)                                                                            \
+    {                                                                                              \
+#member, offsetof(struct leat_loop_counters, member)                                       \
+    }
 
-static void add_worker(struct totals *totals, const struct leat_worker *worker)
+static const struct counter worker_counters[] = {
+    OF_WORKER(accepted),
+    OF_WORKER(closed),
+    OF_WORKER(opened),
+    OF_WORKER(refused),
+    OF_WORKER(failed),
+    OF_WORKER(silent),
+    OF_WORKER(turned_away),
+    OF_WORKER(bytes_in),
+    OF_WORKER(bytes_out),
+    OF_WORKER(frames_in),
+    OF_WORKER(frames_out),
+    OF_WORKER(heartbeats_sent),
+    OF_WORKER(heartbeats_received),
+};
+static const struct counter loop_counters[] = {
+    OF_LOOP(wakeups), OF_LOOP(polls),   OF_LOOP(recvs),
+    OF_LOOP(sends),   OF_LOOP(accepts), OF_LOOP(connects),
+};
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static uint64_t counter_at(const void *counters, size_t offset)
 {
-    const struct leat_loop_counters *loop = leat_loop_counters(worker->loop);
+    return *(const _Atomic uint64_t *)(const void *)((const char *)counters + offset);
+}
 
-    ADD(totals->loop, *loop, wakeups);
-    ADD(totals->loop, *loop, polls);
-    ADD(totals->loop, *loop, recvs);
-    ADD(totals->loop, *loop, sends);
-    ADD(totals->loop, *loop, accepts);
-    ADD(totals->loop, *loop, connects);
-    ADD(totals->worker, worker->count, load);
-    ADD(totals->worker, worker->count, accepted);
-    /* In this order: a session that ends meanwhile must not count as closed only. */
-    ADD(totals->worker, worker->count, closed);
-    ADD(totals->worker, worker->count, opened);
-    ADD(totals->worker, worker->count, refused);
-    ADD(totals->worker, worker->count, failed);
-    ADD(totals->worker, worker->count, silent);
-    ADD(totals->worker, worker->count, turned_away);
-    ADD(totals->worker, worker->count, bytes_in);
-    ADD(totals->worker, worker->count, bytes_out);
-    ADD(totals->worker, worker->count, frames_in);
-    ADD(totals->worker, worker->count, frames_out);
-    ADD(totals->worker, worker->count, heartbeats_sent);
-    ADD(totals->worker, worker->count, heartbeats_received);
+static void add_counters(struct leat_text *line, const struct leat_shared *shared)
+{
+    for (size_t c = 0; c < LENGTH(worker_counters); c++) {
+        uint64_t sum = 0;
+        for (unsigned i = 0; i < shared->worker_count; i++)
+            sum += counter_at(&shared->workers[i].count, worker_counters[c].offset);
+        leat_text_add(line, " %s=%llu", worker_counters[c].name, (unsigned long long)sum);
+    }
+    for (size_t c = 0; c < LENGTH(loop_counters); c++) {
+        uint64_t sum = 0;
+        for (unsigned i = 0; i < shared->worker_count; i++)
+            sum += counter_at(leat_loop_counters(shared->workers[i].loop), loop_counters[c].offset);
+        leat_text_add(line, " %s=%llu", loop_counters[c].name, (unsigned long long)sum);
+    }
 }
 
 static uint64_t load_of_all(const struct leat_shared *shared)
@@ -266,30 +290,21 @@ static uint64_t load_of_all(const struct leat_shared *shared)
 void leat_engine_log_status(const struct leat_engine *engine)
 {
     const struct leat_shared *shared = &engine->shared;
-    struct totals t;
+    uint64_t closed = 0, opened = 0;
+    char buf[1000];
+    struct leat_text line;
 
-    memset(&t, 0, sizeof(t));
+    /* In this order: a session that ends meanwhile must not be counted as closed only. */
     for (unsigned i = 0; i < shared->worker_count; i++)
-        add_worker(&t, &shared->workers[i]);
-    leat_log_line(
-        shared->log, LEAT_LOG_INFO,
-        "status connections=%llu sessions=%llu handshakes=%llu accepted=%llu opened=%llu "
-        "closed=%llu refused=%llu failed=%llu silent=%llu turned_away=%llu bytes_in=%llu "
-        "bytes_out=%llu frames_in=%llu frames_out=%llu heartbeats_sent=%llu "
-        "heartbeats_received=%llu queued=%zu wakeups=%llu polls=%llu recvs=%llu sends=%llu "
-        "accepts=%llu connects=%llu",
-        (unsigned long long)t.worker.load, (unsigned long long)(t.worker.opened - t.worker.closed),
-        (unsigned long long)shared->handshakes, (unsigned long long)t.worker.accepted,
-        (unsigned long long)t.worker.opened, (unsigned long long)t.worker.closed,
-        (unsigned long long)t.worker.refused, (unsigned long long)t.worker.failed,
-        (unsigned long long)t.worker.silent, (unsigned long long)t.worker.turned_away,
-        (unsigned long long)t.worker.bytes_in, (unsigned long long)t.worker.bytes_out,
-        (unsigned long long)t.worker.frames_in, (unsigned long long)t.worker.frames_out,
-        (unsigned long long)t.worker.heartbeats_sent,
-        (unsigned long long)t.worker.heartbeats_received, (size_t)shared->account.held,
-        (unsigned long long)t.loop.wakeups, (unsigned long long)t.loop.polls,
-        (unsigned long long)t.loop.recvs, (unsigned long long)t.loop.sends,
-        (unsigned long long)t.loop.accepts, (unsigned long long)t.loop.connects);
+        closed += shared->workers[i].count.closed;
+    for (unsigned i = 0; i < shared->worker_count; i++)
+        opened += shared->workers[i].count.opened;
+    leat_text_init(&line, buf, sizeof(buf));
+    leat_text_add(&line, "status connections=%llu sessions=%llu handshakes=%llu queued=%zu",
+                  (unsigned long long)load_of_all(shared), (unsigned long long)(opened - closed),
+                  (unsigned long long)shared->handshakes, (size_t)shared->account.held);
+    add_counters(&line, shared);
+    leat_log_line(shared->log, LEAT_LOG_INFO, "%s", buf);
 }
 
 /* Draining. */

@@ -243,7 +243,7 @@ def get_unacked(client, queue):
     client.expect("channel.open-ok")
     get = struct.pack(">HHH", 60, 70, 0) + amqp_wire.shortstr(queue) + b"\0"
     client.send(amqp_wire.frame(amqp_wire.METHOD, 1, get))
-    delivery = client.expect("60.71")
+    delivery = client.expect("basic.get-ok")
     assert client.recv_frame().type == amqp_wire.CONTENT_HEADER
     assert client.recv_frame().type == amqp_wire.BODY
     return struct.unpack_from(">Q", delivery.args)[0]
