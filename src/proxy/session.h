@@ -205,7 +205,8 @@ void leat_session_log_own_frames(const struct leat_session *session, const struc
 void leat_session_log_handshake(struct leat_session *session, struct leat_leg *from,
                                 const uint8_t *data, size_t len);
 
-/* Logs what a turn of the stream did (level trace). */
+/* Logs what a turn of FROM's stream did (level trace), SENT bytes to the other side or, before the
+ * session is open, back. */
 void leat_session_log_turn(const struct leat_session *session, const struct leat_leg *from,
                            size_t sent);
 

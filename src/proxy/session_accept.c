@@ -99,6 +99,7 @@ static void read_some(struct leat_session *session, const uint8_t *data, size_t 
     if (!leat_leg_write_own(&session->client, &out))
         event = LEAT_AMQP_SERVER_NOMEM;
     leat_leg_tune(&session->client, &server->login.tune);
+    leat_session_log_turn(session, &session->client, out.len);
     keep_early(session, data + taken, len - taken);
     act(session, event);
 }

@@ -226,20 +226,25 @@ void leat_session_log_handshake(struct leat_session *session, struct leat_leg *f
 void leat_session_log_turn(const struct leat_session *session, const struct leat_leg *from,
                            size_t sent)
 {
+    const struct leat_log *log = session->worker->shared->log;
+    const struct leat_leg *target = from;
+    const char *to = "leat", *waits = "for bytes";
     const struct leat_stream_turn *turn;
-    const struct leat_leg *target;
-    const char *waits;
 
-    if (from->stream == NULL || session->state == LEAT_SESSION_ENDING)
+    if (!leat_log_is_on(log, LEAT_LOG_TRACE) || from->stream == NULL ||
+        session->state == LEAT_SESSION_ENDING)
         return;
     turn = leat_stream_turn(from->stream);
-    target = (from == &session->client) ? &session->broker : &session->client;
-    waits = leat_stream_is_paused(from->stream) ? "until the other side takes what is queued"
-                                                : "for bytes";
-    leat_log_line(session->worker->shared->log, LEAT_LOG_TRACE,
+    if (session->was_open) {
+        target = (from == &session->client) ? &session->broker : &session->client;
+        to = leg_name(session, target);
+    }
+    if (leat_stream_is_paused(from->stream))
+        waits = "until the other side takes what is queued";
+    leat_log_line(log, LEAT_LOG_TRACE,
                   "session=%llu turn %s->%s received=%zu records=%zu decrypted=%zu inside=%zu "
                   "sent=%zu queued=%zu waits=\"%s\"",
-                  (unsigned long long)session->id, leg_name(session, from),
-                  leg_name(session, target), turn->received, turn->records, turn->delivered,
-                  turn->inside, sent, leat_leg_queued(target), waits);
+                  (unsigned long long)session->id, leg_name(session, from), to, turn->received,
+                  turn->records, turn->delivered, turn->inside, sent, leat_leg_queued(target),
+                  waits);
 }

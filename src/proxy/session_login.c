@@ -156,6 +156,7 @@ static void feed(struct leat_session *session, const uint8_t *data, size_t len)
         if (session->broker.stream != stream)
             break;
         leat_leg_tune(&session->broker, &client->tune);
+        leat_session_log_turn(session, &session->broker, out.len);
         data += taken;
         len -= taken;
         more = act(session, event, data, len);

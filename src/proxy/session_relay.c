@@ -176,8 +176,7 @@ void leat_session_relay_readable(struct leat_session *session, struct leat_leg *
         if (session->state != LEAT_SESSION_ENDING)
             adapt(session, leg, leat_stream_turn(leg->stream)->received);
     }
-    if (leat_log_is_on(session->worker->shared->log, LEAT_LOG_TRACE))
-        leat_session_log_turn(session, leg, sent);
+    leat_session_log_turn(session, leg, sent);
     if (status != LEAT_OK && status != LEAT_EAGAIN)
         leat_session_leg_lost(session, leg, leat_leg_end_reason(leg, status));
 }

@@ -212,3 +212,23 @@ def test_the_trace_shows_the_handshakes_and_the_frames_of_leat(run_leat, rabbit,
                      ("broker->client", "connection.close-ok")]:
         assert frames.count(expected) == 1, (expected, frames)
     assert APP["password"] not in leat.text()
+
+
+def test_the_log_level_trace_tells_what_each_turn_did(run_leat, rabbit, tls):
+    leat = run_leat(rabbit, more=["--log-level", "trace"])
+    connection = clients.connect(leat.port, tls, **APP)
+    clients.round_trip(connection, bytes(40_000))
+    connection.close()
+    leat.wait("closed")
+    turns = leat.find("turn")
+    assert {line.words[1] for line in turns} == {"client->leat", "broker->leat", "client->broker",
+                                                 "broker->client"}
+    for line in turns:
+        for name in ("received", "records", "decrypted", "inside", "sent", "queued"):
+            assert line.fields[name].isdigit(), line.text
+        assert line.fields["waits"]
+    sealed = [line for line in turns if line.words[1].startswith("client")]
+    assert sum(int(line.fields["decrypted"]) for line in sealed) > 40_000
+    assert all(int(line.fields["records"]) > 0 for line in sealed
+               if int(line.fields["decrypted"]) > 0 and line.fields["inside"] == "0")
+    assert APP["password"] not in leat.text()
