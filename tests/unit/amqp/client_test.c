@@ -439,10 +439,7 @@ static void check_end(const struct wire *in, enum leat_amqp_client_event event, 
     }
 }
 
-static void check_failed(const struct wire *in, const char *part)
-{
-    check_end(in, LEAT_AMQP_CLIENT_FAILED, part);
-}
+#define check_failed(in, part) check_end((in), LEAT_AMQP_CLIENT_FAILED, (part))
 
 static void other_protocols_are_named(void **state)
 {
