@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "proxy/config_keys.h"
+#include "proxy/config_place.h"
 #include "proxy/config_suggest.h"
 
 static enum leat_status no_memory(struct leat_error *err)
@@ -279,7 +280,7 @@ static enum leat_status set_flag(struct leat_config *config, const struct leat_k
     if (value.len == 0)
         return leat_key_set(config, key, leat_str_of("true"), err);
     leat_text_init(&quoted, buf, sizeof(buf));
-    leat_text_add_quoted(&quoted, value);
+    leat_place_add_value(&quoted, value);
     return leat_error_set(err, LEAT_EUSAGE, 0, "takes no value, got %s", buf);
 }
 

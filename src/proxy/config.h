@@ -37,15 +37,19 @@ struct leat_endpoint {
     struct leat_addr addr;
 };
 
-/* An item of a list, or of a map by name. LINE is where it stands in the file, 0 without one. */
+/* How many keys an item has at most. */
+#define LEAT_CONFIG_ITEM_KEYS_MAX 4
+
+/* An item of a list, or of a map by name. LINE is where it stands in the file, KEY_LINES where its
+ * keys do, in the order of their table; 0 without a file or if not given. */
 struct leat_listener_config {
-    unsigned line;
+    unsigned line, key_lines[LEAT_CONFIG_ITEM_KEYS_MAX];
     struct leat_endpoint endpoint;
     char *cert, *key; /* NULL if not given */
 };
 
 struct leat_backend_config {
-    unsigned line;
+    unsigned line, key_lines[LEAT_CONFIG_ITEM_KEYS_MAX];
     char *name;
     struct leat_endpoint endpoint;
     char *ca;          /* NULL: the system's authorities */
@@ -59,7 +63,7 @@ struct leat_names {
 };
 
 struct leat_farm_config {
-    unsigned line;
+    unsigned line, key_lines[LEAT_CONFIG_ITEM_KEYS_MAX];
     char *name;
     struct leat_names backend_names;
     size_t count;                               /* likewise, found: see leat_config_finish() */
@@ -68,7 +72,7 @@ struct leat_farm_config {
 
 /* Which farm serves a vhost. Exactly one of the two names is given. */
 struct leat_route_config {
-    unsigned line;
+    unsigned line, key_lines[LEAT_CONFIG_ITEM_KEYS_MAX];
     char *vhost; /* NULL: the default, for every vhost that has no route of its own */
     char *farm_name;
     char *backend_name;

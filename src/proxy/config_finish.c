@@ -18,6 +18,7 @@ struct check {
     struct leat_error *err;
     size_t farms; /* that have a name in the file; those behind are of single backends */
     unsigned line;
+    const unsigned *key_lines; /* of the item's keys; NULL: none is being checked */
     char buf[160];
     struct leat_text path; /* of the item, in BUF */
 };
@@ -29,9 +30,10 @@ static enum leat_status no_memory(struct leat_error *err)
 
 /* The item NAME of SECTION is checked now. Without a file its names are options. */
 static void enter(struct check *check, enum leat_section_kind section, const char *name,
-                  unsigned line)
+                  unsigned line, const unsigned *key_lines)
 {
     check->line = line;
+    check->key_lines = key_lines;
     leat_text_init(&check->path, check->buf, sizeof(check->buf));
     for (size_t i = 0; i < LEAT_SECTIONS; i++) {
         if (leat_sections[i].kind == section)
@@ -53,7 +55,10 @@ static enum leat_status wrong(const struct check *check, const struct leat_key *
     va_list args;
 
     leat_text_init(&text, buf, sizeof(buf));
-    leat_place_add_file(&text, check->config->file, check->line);
+    unsigned line = check->line;
+    if (check->key_lines != NULL)
+        line = leat_key_line(key, check->key_lines, line);
+    leat_place_add_file(&text, check->config->file, line);
     if (check->path.len > 0)
         leat_text_add(&text, "%s%s%s: ", check->buf, key == NULL ? "" : ".",
                       key == NULL ? "" : key->name);
@@ -168,7 +173,8 @@ static bool is_listened_on(const struct leat_config *config, size_t index)
     const struct leat_addr *addr = &config->listeners.at[index].endpoint.addr;
 
     for (size_t i = 0; i < index && leat_addr_port(addr) != 0; i++) {
-        if (leat_addr_is_equal(&config->listeners.at[i].endpoint.addr, addr))
+        const struct leat_addr *other = &config->listeners.at[i].endpoint.addr;
+        if (leat_addr_is_served_by(addr, other) || leat_addr_is_served_by(other, addr))
             return true;
     }
     return false;
@@ -179,12 +185,12 @@ static enum leat_status check_listeners(struct check *check)
     const struct leat_config *config = check->config;
     char text[LEAT_ADDR_TEXT_MAX];
 
-    enter(check, LEAT_SECTION_LISTENERS, NULL, 0);
+    enter(check, LEAT_SECTION_LISTENERS, NULL, 0, NULL);
     if (config->listeners.count == 0)
         return wrong(check, NULL, "expected at least one: say where clients connect");
     for (size_t i = 0; i < config->listeners.count; i++) {
         const struct leat_listener_config *listener = &config->listeners.at[i];
-        enter(check, LEAT_SECTION_LISTENERS, NULL, listener->line);
+        enter(check, LEAT_SECTION_LISTENERS, NULL, listener->line, listener->key_lines);
         leat_text_add(&check->path, "[%zu]", i);
         if (listener->endpoint.addr.len == 0)
             return wrong(check, LISTENER_KEY(endpoint), "is missing");
@@ -217,12 +223,12 @@ static enum leat_status check_backends(struct check *check)
 {
     const struct leat_config *config = check->config;
 
-    enter(check, LEAT_SECTION_BACKENDS, NULL, 0);
+    enter(check, LEAT_SECTION_BACKENDS, NULL, 0, NULL);
     if (config->backends.count == 0)
         return wrong(check, NULL, "expected at least one: say where the broker is");
     for (size_t i = 0; i < config->backends.count; i++) {
         const struct leat_backend_config *backend = &config->backends.at[i];
-        enter(check, LEAT_SECTION_BACKENDS, backend->name, backend->line);
+        enter(check, LEAT_SECTION_BACKENDS, backend->name, backend->line, backend->key_lines);
         if (backend->endpoint.addr.len == 0)
             return wrong(check, BACKEND_KEY(endpoint), "is missing");
         if (leat_addr_port(&backend->endpoint.addr) == 0)
@@ -292,7 +298,7 @@ static enum leat_status resolve_farm(struct check *check, struct leat_farm_confi
     const struct leat_key *key = FARM_KEY(backend_names);
     bool has[LEAT_CONFIG_BACKENDS_MAX] = {false};
 
-    enter(check, LEAT_SECTION_FARMS, farm->name, farm->line);
+    enter(check, LEAT_SECTION_FARMS, farm->name, farm->line, farm->key_lines);
     farm->count = 0;
     if (farm->backend_names.count == 0)
         return wrong(check, key, "expected at least one");
@@ -347,7 +353,7 @@ static enum leat_status resolve_route(struct check *check, struct leat_route_con
     struct leat_config *config = check->config;
 
     enter(check, route->vhost == NULL ? LEAT_SECTION_DEFAULT : LEAT_SECTION_VHOSTS, route->vhost,
-          route->line);
+          route->line, route->key_lines);
     if ((route->farm_name == NULL) == (route->backend_name == NULL))
         return wrong(check, NULL, "expected either %s or %s, got %s", ROUTE_KEY(farm_name)->name,
                      ROUTE_KEY(backend_name)->name, route->farm_name == NULL ? "none" : "both");
@@ -387,7 +393,7 @@ static enum leat_status sort_routes(struct check *check)
         if (vhost != last && (vhost == NULL || last == NULL || strcmp(vhost, last) != 0))
             continue;
         enter(check, vhost == NULL ? LEAT_SECTION_DEFAULT : LEAT_SECTION_VHOSTS, vhost,
-              routes[i].line);
+              routes[i].line, NULL);
         if (routes[i - 1].line == 0)
             return wrong(check, NULL, "is there already");
         return wrong(check, NULL, "is there already, in line %u", routes[i - 1].line);
@@ -424,7 +430,7 @@ static enum leat_status resolve_names(struct check *check)
     check->farms = config->farms.count;
     for (size_t i = 0; status == LEAT_OK && i < check->farms; i++)
         status = resolve_farm(check, &config->farms.at[i]);
-    enter(check, LEAT_SECTION_VHOSTS, NULL, 0);
+    enter(check, LEAT_SECTION_VHOSTS, NULL, 0, NULL);
     if (status == LEAT_OK && config->routes.count == 0)
         return wrong(check, NULL, "no farm serves any vhost: name vhosts, or a default");
     if (status == LEAT_OK)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/config_keys.h"
+#include "proxy/config_place.h"
 
 #include <string.h>
 
@@ -146,6 +147,20 @@ const struct leat_section leat_sections[LEAT_SECTIONS] = {
     {"drain", LEAT_SECTION_KEYS, &leat_config_table, "How leat stops."},
 };
 
+unsigned leat_key_line(const struct leat_key *key, const unsigned *key_lines, unsigned line)
+{
+    static const struct leat_key_table *const tables[] = {&leat_listener_table, &leat_backend_table,
+                                                          &leat_farm_table, &leat_route_table};
+
+    for (size_t t = 0; key != NULL && t < sizeof(tables) / sizeof(tables[0]); t++) {
+        for (size_t i = 0; i < tables[t]->count && i < LEAT_CONFIG_ITEM_KEYS_MAX; i++) {
+            if (&tables[t]->keys[i] == key && key_lines[i] != 0)
+                return key_lines[i];
+        }
+    }
+    return line;
+}
+
 const struct leat_key *leat_key_find(const struct leat_key_table *table, struct leat_str name)
 {
     for (size_t i = 0; i < table->count; i++) {
@@ -248,7 +263,7 @@ static enum leat_status refuse(const char *expected, struct leat_str got, struct
     struct leat_text quoted;
 
     leat_text_init(&quoted, buf, sizeof(buf));
-    leat_text_add_quoted(&quoted, got);
+    leat_place_add_value(&quoted, got);
     return leat_error_set(err, LEAT_EUSAGE, 0, "expected %s, got %s", expected, buf);
 }
 
@@ -271,13 +286,13 @@ static enum leat_status set_endpoint(struct leat_endpoint *out, const struct lea
     static const struct leat_str plain = LEAT_STR_INIT("amqp://"), tls = LEAT_STR_INIT("amqps://");
     struct leat_endpoint endpoint = {.tls = leat_str_starts(value, tls)};
 
-    if (!endpoint.tls && !leat_str_starts(value, plain))
-        return refuse_value(key, value, err);
     /* Not to be repeated: a password may stand there. */
-    if (memchr(value.ptr, '@', value.len) != NULL)
+    if (value.len > 0 && memchr(value.ptr, '@', value.len) != NULL)
         return leat_error_set(err, LEAT_EUSAGE, 0,
                               "no user or password belongs here, each client brings its own; "
                               "expected amqp://ADDRESS:PORT or amqps://ADDRESS:PORT");
+    if (!endpoint.tls && !leat_str_starts(value, plain))
+        return refuse_value(key, value, err);
     size_t scheme = endpoint.tls ? tls.len : plain.len;
     struct leat_str address = {value.ptr + scheme, value.len - scheme};
     uint16_t port = (uint16_t)(endpoint.tls ? key->min : key->max);

@@ -79,6 +79,9 @@ leat_key_set_defaults(void *base, const struct leat_key_table *table, struct lea
 /* Frees what the keys of TABLE hold in BASE. */
 void leat_key_free_all(void *base, const struct leat_key_table *table);
 
+/* The line of KEY among KEY_LINES, those of the keys of an item, or else LINE, the item's. */
+unsigned leat_key_line(const struct leat_key *key, const unsigned *key_lines, unsigned line);
+
 /* Finds the key whose name (not option) is NAME, or NULL. */
 const struct leat_key *leat_key_find(const struct leat_key_table *table, struct leat_str name);
 

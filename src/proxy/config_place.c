@@ -33,6 +33,17 @@ static bool is_plain(struct leat_str name)
     return name.len > 0;
 }
 
+void leat_place_add_value(struct leat_text *text, struct leat_str value)
+{
+    bool may_hold_password = value.ptr != NULL && memmem(value.ptr, value.len, "://", 3) != NULL &&
+                             memchr(value.ptr, '@', value.len) != NULL;
+
+    if (may_hold_password)
+        leat_text_add(text, "a URL with a user");
+    else
+        leat_text_add_quoted(text, value);
+}
+
 void leat_place_add_name(struct leat_text *path, struct leat_str name)
 {
     if (path->len > 0)
@@ -40,5 +51,5 @@ void leat_place_add_name(struct leat_text *path, struct leat_str name)
     if (is_plain(name))
         leat_text_add(path, "%.*s", (int)name.len, name.ptr);
     else
-        leat_text_add_quoted(path, name);
+        leat_place_add_value(path, name);
 }

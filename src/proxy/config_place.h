@@ -17,4 +17,8 @@ void leat_place_add_file(struct leat_text *text, const char *file, unsigned line
  * the first, as it is if it is a plain word, otherwise quoted. */
 void leat_place_add_name(struct leat_text *path, struct leat_str name);
 
+/* Appends VALUE, which somebody has written, quoted; but not a URL with a user in it, in which a
+ * password may stand. */
+void leat_place_add_value(struct leat_text *text, struct leat_str value);
+
 #endif

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <yaml.h>
@@ -108,7 +109,7 @@ static enum leat_status expected(struct reader *reader, const char *what)
                            reader->event.data.scalar.value);
     } else if (reader->event.type == YAML_SCALAR_EVENT) {
         leat_text_init(&text, got, sizeof(got));
-        leat_text_add_quoted(&text, scalar(reader));
+        leat_place_add_value(&text, scalar(reader));
     }
     return fail(reader, reader->line, "expected %s, got %s", what, got);
 }
@@ -305,10 +306,10 @@ static enum leat_status read_key(struct reader *reader, void *ctx, struct leat_s
     return fail_unknown(reader, line, &suggest);
 }
 
+/* Reads the keys of BASE, an item that TABLE describes, and notes their LINES. */
 static enum leat_status read_item(struct reader *reader, void *base,
-                                  const struct leat_key_table *table)
+                                  const struct leat_key_table *table, unsigned *lines)
 {
-    unsigned lines[LEAT_CONFIG_KEYS_MAX] = {0};
     struct item item = {.base = base, .table = table, .section = "", .lines = lines};
 
     return read_map(reader, read_key, &item);
@@ -330,7 +331,7 @@ static enum leat_status read_listeners(struct reader *reader)
         status = leat_config_add_listener(reader->config, reader->line, &listener, &why);
         if (status != LEAT_OK)
             return fail_for(reader, reader->line, status, &why);
-        status = read_item(reader, listener, &leat_listener_table);
+        status = read_item(reader, listener, &leat_listener_table, listener->key_lines);
         if (status != LEAT_OK)
             return status;
         reader->path = above;
@@ -348,7 +349,7 @@ static enum leat_status read_backend(struct reader *reader, void *ctx, struct le
     (void)ctx;
     if (status != LEAT_OK)
         return fail_for(reader, line, status, &why);
-    return read_item(reader, backend, &leat_backend_table);
+    return read_item(reader, backend, &leat_backend_table, backend->key_lines);
 }
 
 static enum leat_status read_farm(struct reader *reader, void *ctx, struct leat_str name,
@@ -361,7 +362,7 @@ static enum leat_status read_farm(struct reader *reader, void *ctx, struct leat_
     (void)ctx;
     if (status != LEAT_OK)
         return fail_for(reader, line, status, &why);
-    return read_item(reader, farm, &leat_farm_table);
+    return read_item(reader, farm, &leat_farm_table, farm->key_lines);
 }
 
 /* Also the default, whose VHOST is NULL. */
@@ -375,7 +376,7 @@ static enum leat_status read_route(struct reader *reader, void *ctx, struct leat
     (void)ctx;
     if (status != LEAT_OK)
         return fail_for(reader, line, status, &why);
-    return read_item(reader, route, &leat_route_table);
+    return read_item(reader, route, &leat_route_table, route->key_lines);
 }
 
 static enum leat_status read_section(struct reader *reader, const struct leat_section *section,
@@ -517,6 +518,7 @@ enum leat_status leat_config_read_yaml(struct leat_config *config, const char *n
                                        struct leat_error *err)
 {
     enum leat_status status;
+    struct stat info;
     size_t len = 0;
     int sys, fd;
 
@@ -524,8 +526,14 @@ enum leat_status leat_config_read_yaml(struct leat_config *config, const char *n
     char *buf = (config->file == NULL) ? NULL : leat_mem_alloc(FILE_MAX_BYTES + 1);
     if (buf == NULL)
         return leat_error_set(err, LEAT_ENOMEM, 0, "out of memory");
-    fd = open(name, O_RDONLY | O_CLOEXEC);
-    sys = (fd < 0) ? errno : read_all(fd, buf, &len);
+    /* What is no file could keep the reader waiting for ever. */
+    fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        sys = errno;
+    else if (fstat(fd, &info) != 0 || S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode))
+        sys = ESPIPE;
+    else
+        sys = read_all(fd, buf, &len);
     if (fd >= 0)
         (void)close(fd);
     if (sys != 0)

@@ -1,22 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/snapshot.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text.h"
+#include "proxy/config_keys.h"
+#include "proxy/config_place.h"
 #include "tls/ctx.h"
 
-/* Puts where a file is configured before ERR's text. */
-static enum leat_status at_line(const struct leat_config *config, unsigned line,
-                                struct leat_error *err)
+/* Puts before ERR's text where the file that it is about is configured: PATH, that of an item,
+ * and KEY, in LINE. */
+static enum leat_status at(const struct leat_config *config, unsigned line, const char *path,
+                           const char *key, struct leat_error *err)
 {
-    struct leat_error why = *err;
+    char buf[sizeof(err->text)];
+    struct leat_text text;
 
-    if (config->file == NULL || line == 0)
+    if (config->file == NULL)
         return err->status;
-    return leat_error_set(err, why.status, 0, "%s:%u: %s", config->file, line, why.text);
+    leat_text_init(&text, buf, sizeof(buf));
+    leat_place_add_file(&text, config->file, line);
+    leat_text_add(&text, "%s.%s: %s", path, key, err->text);
+    return leat_error_set(err, err->status, 0, "%s", buf);
+}
+
+static enum leat_status at_listener(const struct leat_config *config, size_t index,
+                                    struct leat_error *err)
+{
+    const struct leat_listener_config *listener = &config->listeners.at[index];
+    const char *key = strstr(err->text, "key file ") == err->text ? "key" : "cert";
+    char path[48];
+
+    (void)snprintf(path, sizeof(path), "listeners[%zu]", index);
+    return at(config,
+              leat_key_line(leat_key_find(&leat_listener_table, leat_str_of(key)),
+                            listener->key_lines, listener->line),
+              path, key, err);
+}
+
+static enum leat_status at_backend(const struct leat_config *config, size_t index,
+                                   struct leat_error *err)
+{
+    const struct leat_backend_config *backend = &config->backends.at[index];
+    char buf[300];
+    struct leat_text path;
+
+    leat_text_init(&path, buf, sizeof(buf));
+    leat_text_add(&path, "backends");
+    leat_place_add_name(&path, leat_str_of(backend->name));
+    return at(config,
+              leat_key_line(leat_key_find(&leat_backend_table, leat_str_of("ca")),
+                            backend->key_lines, backend->line),
+              buf, "ca", err);
 }
 
 static enum leat_status build_listener_contexts(struct leat_snapshot *snapshot,
@@ -30,12 +69,12 @@ static enum leat_status build_listener_contexts(struct leat_snapshot *snapshot,
             continue;
         if (leat_tls_ctx_new_server(listener->cert, listener->key, &snapshot->listener_ctx[i],
                                     err) != LEAT_OK)
-            return at_line(config, listener->line, err);
+            return at_listener(config, i, err);
     }
     return LEAT_OK;
 }
 
-static bool is_same_file(const char *a, const char *b)
+static bool is_same_text(const char *a, const char *b)
 {
     return (a == NULL || b == NULL) ? a == b : strcmp(a, b) == 0;
 }
@@ -47,7 +86,7 @@ static struct leat_tls_ctx *find_shared(const struct leat_snapshot *snapshot, si
 
     for (size_t i = 0; i < backend; i++) {
         if (snapshot->backend_ctx[i] != NULL &&
-            is_same_file(config->backends.at[i].ca, config->backends.at[backend].ca))
+            is_same_text(config->backends.at[i].ca, config->backends.at[backend].ca))
             return snapshot->backend_ctx[i];
     }
     return NULL;
@@ -66,7 +105,7 @@ static enum leat_status build_backend_contexts(struct leat_snapshot *snapshot,
             snapshot->backend_ctx[i] = leat_tls_ctx_ref(shared);
         else if (leat_tls_ctx_new_client(config->backends.at[i].ca, &snapshot->backend_ctx[i],
                                          err) != LEAT_OK)
-            return at_line(config, config->backends.at[i].line, err);
+            return at_backend(config, i, err);
     }
     return LEAT_OK;
 }
@@ -80,6 +119,15 @@ static struct leat_backend *find_backend(const struct leat_snapshot *snapshot, c
     return NULL;
 }
 
+/* Whether what failed on one would fail on the other. */
+static bool is_same_backend(const struct leat_backend_config *a,
+                            const struct leat_backend_config *b)
+{
+    return strcmp(a->name, b->name) == 0 && a->endpoint.tls == b->endpoint.tls &&
+           leat_addr_is_equal(&a->endpoint.addr, &b->endpoint.addr) && is_same_text(a->ca, b->ca) &&
+           is_same_text(a->verify_name, b->verify_name);
+}
+
 static void init_backends(struct leat_snapshot *snapshot, const struct leat_snapshot *old)
 {
     const struct leat_config *config = snapshot->config;
@@ -88,7 +136,7 @@ static void init_backends(struct leat_snapshot *snapshot, const struct leat_snap
         const struct leat_backend_config *backend = &config->backends.at[i];
         const struct leat_backend *before = old != NULL ? find_backend(old, backend->name) : NULL;
         leat_backend_init(&snapshot->backends[i], i, backend);
-        if (before != NULL && strcmp(before->text, snapshot->backends[i].text) == 0)
+        if (before != NULL && is_same_backend(before->config, backend))
             leat_backend_inherit(&snapshot->backends[i], before);
     }
 }
@@ -102,6 +150,16 @@ static struct leat_farm *find_old_farm(const struct leat_snapshot *old, const ch
     return NULL;
 }
 
+/* What was learned of a farm is worth nothing once other brokers serve it. */
+static bool has_same_backends(const struct leat_farm *a, const struct leat_farm *b)
+{
+    for (size_t i = 0; i < a->count && i < b->count; i++) {
+        if (!is_same_backend(a->backends[i]->config, b->backends[i]->config))
+            return false;
+    }
+    return a->count == b->count;
+}
+
 static enum leat_status make_farms(struct leat_snapshot *snapshot, const struct leat_snapshot *old)
 {
     const struct leat_config *config = snapshot->config;
@@ -113,7 +171,7 @@ static enum leat_status make_farms(struct leat_snapshot *snapshot, const struct 
             leat_farm_new(snapshot->backends, farm->backends, farm->count, &snapshot->farms[i]);
         if (status != LEAT_OK)
             return status;
-        if (before != NULL)
+        if (before != NULL && has_same_backends(snapshot->farms[i], before))
             leat_farm_inherit(snapshot->farms[i], before);
     }
     return LEAT_OK;

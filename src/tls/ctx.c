@@ -3,8 +3,10 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -119,8 +121,35 @@ static enum leat_status load_failed(const char *what, const char *file, const ch
                           found != NULL ? found : why);
 }
 
+/* Whether FILE is what could keep its reader waiting for ever. OpenSSL would open it. */
+static bool would_block(const char *file)
+{
+    struct stat info;
+
+    return stat(file, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+}
+
+static enum leat_status refuse_pipe(const char *what, const char *file, struct leat_error *err)
+{
+    return leat_error_set(err, LEAT_EUSAGE, 0, "%s file %s: it is a pipe or socket, not a file",
+                          what, file);
+}
+
+/* Whether there is anything where OpenSSL looks for the system's authorities: it does not mind if
+ * there is not, and then every certificate is refused. */
+static bool has_system_authorities(void)
+{
+    const char *file = getenv(X509_get_default_cert_file_env());
+    const char *dir = getenv(X509_get_default_cert_dir_env());
+
+    return access(file != NULL ? file : X509_get_default_cert_file(), R_OK) == 0 ||
+           access(dir != NULL ? dir : X509_get_default_cert_dir(), R_OK | X_OK) == 0;
+}
+
 static enum leat_status load_cert(SSL_CTX *ssl_ctx, const char *file, struct leat_error *err)
 {
+    if (would_block(file))
+        return refuse_pipe("certificate", file, err);
     ERR_clear_error();
     if (SSL_CTX_use_certificate_chain_file(ssl_ctx, file) == 1)
         return LEAT_OK;
@@ -131,6 +160,8 @@ static enum leat_status load_key(SSL_CTX *ssl_ctx, const char *file, struct leat
 {
     bool asked = false;
 
+    if (would_block(file))
+        return refuse_pipe("key", file, err);
     ERR_clear_error();
     SSL_CTX_set_default_passwd_cb(ssl_ctx, refuse_password);
     SSL_CTX_set_default_passwd_cb_userdata(ssl_ctx, &asked);
@@ -172,26 +203,36 @@ enum leat_status leat_tls_ctx_new_server(const char *cert_file, const char *key_
     return LEAT_OK;
 }
 
+static enum leat_status load_authorities(SSL_CTX *ssl_ctx, const char *file, struct leat_error *err)
+{
+    ERR_clear_error();
+    if (file == NULL && has_system_authorities() && SSL_CTX_set_default_verify_paths(ssl_ctx) == 1)
+        return LEAT_OK;
+    if (file == NULL)
+        return leat_error_set(err, LEAT_EUSAGE, 0,
+                              "the system has no certificate authorities (ca-certificates); name a "
+                              "CA file");
+    if (would_block(file))
+        return refuse_pipe("CA", file, err);
+    if (SSL_CTX_load_verify_file(ssl_ctx, file) == 1)
+        return LEAT_OK;
+    return load_failed("CA", file, "CERTIFICATE", err);
+}
+
 enum leat_status leat_tls_ctx_new_client(const char *ca_file, struct leat_tls_ctx **out,
                                          struct leat_error *err)
 {
-    char why[LEAT_TLS_REASON_MAX];
     struct leat_tls_ctx *ctx = NULL;
     enum leat_status status = new_ctx(TLS_client_method(), &ctx, err);
     if (status != LEAT_OK)
         return status;
     SSL_CTX_set_verify(ctx->ssl_ctx, SSL_VERIFY_PEER, NULL);
-    int loaded = ca_file != NULL ? SSL_CTX_load_verify_file(ctx->ssl_ctx, ca_file)
-                                 : SSL_CTX_set_default_verify_paths(ctx->ssl_ctx);
-    if (loaded != 1) {
-        status = ca_file != NULL ? load_failed("CA", ca_file, "CERTIFICATE", err)
-                                 : leat_error_set(err, LEAT_EUSAGE, 0,
-                                                  "the system's authorities can't be read: %s",
-                                                  leat_tls_reason_text(why));
+    status = load_authorities(ctx->ssl_ctx, ca_file, err);
+    ERR_clear_error();
+    if (status != LEAT_OK) {
         leat_tls_ctx_unref(ctx);
         return status;
     }
-    ERR_clear_error();
     *out = ctx;
     return LEAT_OK;
 }

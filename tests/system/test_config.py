@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A configuration file: what it says is done, and what is wrong with it is named."""
+import os
 import shutil
 
 import pytest
@@ -142,12 +143,14 @@ def test_check_finds_an_unknown_key(check):
 def test_check_opens_every_file(check, tmp_path):
     ended = check(cert=tmp_path / "nothing.pem")
     assert ended.returncode == 2
-    assert "leat.yaml:2:" in ended.stderr and "nothing.pem" in ended.stderr
+    assert "leat.yaml:3: listeners[0].cert: certificate file" in ended.stderr
+    assert "nothing.pem: No such file" in ended.stderr
 
 
 def test_check_compares_certificate_and_key(check, certs):
     ended = check(key=certs.rsa_key)
     assert ended.returncode == 2
+    assert "leat.yaml:3: listeners[0].cert: the key in" in ended.stderr
     assert "does not belong to the certificate" in ended.stderr
 
 
@@ -161,3 +164,15 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
     ended = leats.run("-c", tmp_path / "none.yaml")
     assert ended.returncode == 2
     assert "none.yaml" in ended.stderr and "No such file" in ended.stderr
+
+
+def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(check, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    ended = check(key=tmp_path / "pipe")
+    assert ended.returncode == 2
+    assert "leat.yaml:4: listeners[0].key: key file" in ended.stderr and "pipe" in ended.stderr
+
+
+def test_check_wants_a_file():
+    ended = leats.run("check")
+    assert ended.returncode == 2 and "leat check -c leat.yaml" in ended.stderr

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGHUP: the whole new configuration from the very next connection on, or none of it."""
 import concurrent.futures
+import os
 import shutil
 import signal
+import struct
 
 import pytest
 
@@ -74,7 +76,7 @@ def test_a_pair_that_does_not_match_changes_nothing(run_file, brokers, files, ce
     exchange(files, certs, key=False)
     line = reload(leat, "reload", "failed,")
     assert line.level == "error"
-    assert "does not belong to the certificate" in line.text and ".yaml:2:" in line.text
+    assert "does not belong to the certificate" in line.text and ".yaml:3: listeners[0].cert:" in line.text
     assert shown_certificate(leat, tls) == old
 
 
@@ -141,3 +143,31 @@ def test_a_storm_of_connections_notices_nothing(run_file, brokers, files, certs,
         one.close_politely()
     status = leat.status()
     assert (status["opened"], status["failed"], status["refused"]) == (420, 0, 0)
+
+
+def offered_tune(leat, tls):
+    """What a new client is offered: channel_max, frame_max, heartbeat."""
+    client = amqp_wire.Client(leat.port, tls)
+    client.start()
+    offered = struct.unpack(">HIH", client.expect("connection.tune").args)
+    client.close()
+    return offered
+
+
+def test_limits_of_a_broker_that_is_gone_are_forgotten(run_file, run_broker, files, tls):
+    small = run_broker(amqp_wire.serving(amqp_wire.Tune(100, 8192, 0)))
+    large = run_broker(amqp_wire.serving(amqp_wire.NO_HEARTBEAT))
+    leat = run_file(configuration(small))
+    amqp_wire.Client(leat.port, tls).connect().close_politely()
+    assert offered_tune(leat, tls)[:2] == (100, 8192)
+    leat.file.write_text(configuration(large))
+    reload(leat, "reloaded:")
+    assert offered_tune(leat, tls)[:2] == (2047, 131072)
+
+
+def test_a_pipe_in_place_of_the_file_changes_nothing(run_file, brokers, files, tls):
+    leat = run_file(configuration(brokers[0]))
+    leat.file.unlink()
+    os.mkfifo(leat.file)
+    reload(leat, "reload", "failed,")
+    amqp_wire.Client(leat.port, tls).connect().close_politely()

@@ -31,6 +31,11 @@ static bool stands_alone(struct leat_str name)
            leat_str_equal(name, leat_str_of("version"));
 }
 
+static bool is_known(struct leat_str name)
+{
+    return is_file_option(name) || stands_alone(name) || leat_config_has_option(name);
+}
+
 /* Takes the option at ARGV[*AT], and its value if it has one, advancing *AT past them. */
 static enum leat_status take_option(const struct leat_command *command, int *at, struct option *out,
                                     struct leat_error *err)
@@ -46,16 +51,18 @@ static enum leat_status take_option(const struct leat_command *command, int *at,
         out->name = leat_str_of(arg + 2);
     } else {
         return leat_error_set(err, LEAT_EUSAGE, 0,
-                              "unexpected argument \"%s\"; options begin with --, see leat --help",
+                              "unexpected argument \"%s\"; options begin with --, a file is named "
+                              "with -c, see leat --help",
                               arg);
     }
     if (equals != NULL) {
         out->name.len = (size_t)(equals - out->name.ptr);
         out->value = leat_str_of(equals + 1);
+    } else if (!is_known(out->name)) {
+        return LEAT_OK; /* refused when it is set */
     } else if (*at < command->argc && !stands_alone(out->name)) {
         out->value = leat_str_of(command->argv[(*at)++]);
-    } else if (is_file_option(out->name) ||
-               (leat_config_has_option(out->name) && !stands_alone(out->name))) {
+    } else if (!stands_alone(out->name)) {
         return leat_error_set(err, LEAT_EUSAGE, 0, "%s: a value has to follow", arg);
     }
     return LEAT_OK;
@@ -83,6 +90,9 @@ enum leat_status leat_command_parse(int argc, char **argv, struct leat_command *
         if (is_file_option(option.name))
             command.file = option.value.ptr; /* it reaches to the argument's end */
     }
+    if (command.check && command.argc == 0)
+        return leat_error_set(err, LEAT_EUSAGE, 0,
+                              "check: say what to check, such as leat check -c leat.yaml");
     *out = command;
     return LEAT_OK;
 }

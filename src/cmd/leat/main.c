@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "load.h"
 #include "loop/io.h"
 #include "loop/loop.h"
@@ -69,7 +70,9 @@ static void reload(struct program *program)
     }
     leat_engine_replace(program->engine, snapshot);
     leat_snapshot_unref(snapshot);
-    leat_log_line(program->log, LEAT_LOG_INFO, "reloaded: new connections have it from now on");
+    /* Whoever sent the signal wants to know, also if the new level is above this. */
+    program->log->write(program->log->arg, LEAT_LOG_INFO,
+                        leat_str_of("reloaded: new connections have it from now on"));
 }
 
 static void on_drained(void *arg)
@@ -97,7 +100,9 @@ static void on_signal(struct program *program, uint32_t number)
         leat_engine_log_status(program->engine);
         break;
     case SIGHUP:
-        if (!program->draining)
+        if (program->draining)
+            leat_log_line(program->log, LEAT_LOG_WARN, "no reload: leat is draining");
+        else
             reload(program);
         break;
     default:
@@ -114,19 +119,33 @@ static void on_signals(struct leat_io *io, void *arg)
         on_signal(arg, info.ssi_signo);
 }
 
-/* Signals are read from a descriptor: no worker is ever interrupted. */
-static enum leat_status watch_signals(struct program *program, struct leat_error *err)
+static void collect_signals(sigset_t *set)
 {
     static const int numbers[] = {SIGUSR1, SIGHUP, SIGTERM, SIGINT};
-    sigset_t set;
-    int fd;
 
-    (void)sigemptyset(&set);
+    (void)sigemptyset(set);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        (void)sigaddset(&set, numbers[i]);
+        (void)sigaddset(set, numbers[i]);
+}
+
+/* From here on signals wait until they are read: none ends a leat that is starting. */
+static void hold_signals(void)
+{
+    sigset_t set;
+
+    collect_signals(&set);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGUSR2, SIG_IGN);
+}
+
+/* Signals are read from a descriptor: no worker is ever interrupted. */
+static enum leat_status watch_signals(struct program *program, struct leat_error *err)
+{
+    sigset_t set;
+    int fd;
+
+    collect_signals(&set);
     fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (fd >= 0 &&
         leat_io_open(&program->signals, program->loop, fd, on_signals, program) == LEAT_OK)
@@ -202,6 +221,8 @@ int main(int argc, char **argv)
             (void)printf("leat %s\n", LEAT_VERSION);
         return 0;
     }
+    if (!program.command.check)
+        hold_signals();
     code = run(&program);
     leat_engine_free(program.engine);
     if (program.log != NULL && code == 0)
