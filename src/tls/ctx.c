@@ -80,6 +80,16 @@ static int refuse_password(char *buf, int size, int is_writing, void *arg)
     return -1;
 }
 
+#define SHOWN_MAX 80
+
+/* The end of a file's name, as much of it as leaves room for what is wrong with the file. */
+static const char *shown(const char *file)
+{
+    size_t len = strlen(file);
+
+    return len > SHOWN_MAX ? file + len - SHOWN_MAX : file;
+}
+
 /* As much of a file as is looked at to say what is wrong with it. */
 #define DIAGNOSED_BYTES 65536
 
@@ -117,7 +127,7 @@ static enum leat_status load_failed(const char *what, const char *file, const ch
     const char *found = diagnose(file, wanted);
 
     (void)leat_tls_reason_text(why);
-    return leat_error_set(err, LEAT_EUSAGE, 0, "%s file %s: %s", what, file,
+    return leat_error_set(err, LEAT_EUSAGE, 0, "%s file %s: %s", what, shown(file),
                           found != NULL ? found : why);
 }
 
@@ -132,7 +142,7 @@ static bool would_block(const char *file)
 static enum leat_status refuse_pipe(const char *what, const char *file, struct leat_error *err)
 {
     return leat_error_set(err, LEAT_EUSAGE, 0, "%s file %s: it is a pipe or socket, not a file",
-                          what, file);
+                          what, shown(file));
 }
 
 /* Whether there is anything where OpenSSL looks for the system's authorities: it does not mind if
@@ -172,7 +182,7 @@ static enum leat_status load_key(SSL_CTX *ssl_ctx, const char *file, struct leat
         return leat_error_set(err, LEAT_EUSAGE, 0,
                               "key file %s is encrypted; leat cannot ask for its passphrase, store "
                               "it decrypted (openssl pkey -in ... -out ...)",
-                              file);
+                              shown(file));
     if (loaded == 1)
         return LEAT_OK;
     return load_failed("key", file, "PRIVATE KEY", err);
@@ -193,7 +203,7 @@ enum leat_status leat_tls_ctx_new_server(const char *cert_file, const char *key_
         status = leat_error_set(err, LEAT_EUSAGE, 0,
                                 "the key in %s does not belong to the certificate in %s, of which "
                                 "the first has to be the server's own",
-                                key_file, cert_file);
+                                shown(key_file), shown(cert_file));
     ERR_clear_error();
     if (status != LEAT_OK) {
         leat_tls_ctx_unref(ctx);

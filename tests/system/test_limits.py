@@ -181,3 +181,25 @@ def test_refused_logins_do_not_flood_the_log(start):
         client.close()
     assert leat.status()["failed"] == 300
     assert len(leat.find("failed")) == 200, "there is a bound for ten seconds"
+
+
+def watched(pid):
+    """How many descriptors each of the process's epolls watches."""
+    counts = []
+    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        if os.readlink(fd) == "anon_inode:[eventpoll]":
+            info = pathlib.Path(f"/proc/{pid}/fdinfo/{fd.name}").read_text()
+            counts.append(info.count("tfd:"))
+    return sorted(counts)
+
+
+def test_sessions_are_spread_over_the_workers(start):
+    leat = start("--workers", "4")
+    before = watched(leat.process.pid)
+    clients = [amqp_wire.Client(leat.port).connect() for _ in range(40)]
+    after = watched(leat.process.pid)
+    # Each session is watched twice, once for each leg; the last loop is none of a worker's.
+    assert sum(after) - sum(before) == 80
+    assert after[-4:] == [after[-1]] * 4, "one worker has more to do than another"
+    for client in clients:
+        client.close_politely()
