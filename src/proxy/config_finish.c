@@ -473,9 +473,9 @@ static enum leat_status check_values(const struct leat_config *config, struct le
 
     if (config->heartbeat_ms % 1000 != 0) {
         line = line_of(config, offsetof(struct leat_config, heartbeat_ms), &dash[0]);
-        (void)snprintf(
-            buf, sizeof(buf), "%s%s: expected whole seconds", dash[0],
-            key_at(&leat_config_table, offsetof(struct leat_config, heartbeat_ms))->name);
+        (void)snprintf(buf, sizeof(buf), "%s%s: expected whole seconds, got %llums", dash[0],
+                       key_at(&leat_config_table, offsetof(struct leat_config, heartbeat_ms))->name,
+                       (unsigned long long)config->heartbeat_ms);
         return wrong_value(config, line, buf, err);
     }
     if (config->drain_close_until_ms >= config->drain_close_after_ms &&
@@ -487,10 +487,13 @@ static enum leat_status check_values(const struct leat_config *config, struct le
     }
     for (size_t i = 0; i < 3 && last != 0; i++)
         dash[i] = "";
-    (void)snprintf(buf, sizeof(buf), "expected %s%s <= %s%s <= %s%s", dash[0],
-                   key_at(&leat_config_table, drain[0])->name, dash[1],
+    (void)snprintf(buf, sizeof(buf), "expected %s%s <= %s%s <= %s%s, got %llums, %llums, %llums",
+                   dash[0], key_at(&leat_config_table, drain[0])->name, dash[1],
                    key_at(&leat_config_table, drain[1])->name, dash[2],
-                   key_at(&leat_config_table, drain[2])->name);
+                   key_at(&leat_config_table, drain[2])->name,
+                   (unsigned long long)config->drain_close_after_ms,
+                   (unsigned long long)config->drain_close_until_ms,
+                   (unsigned long long)config->drain_end_ms);
     return wrong_value(config, last, buf, err);
 }
 

@@ -330,9 +330,10 @@ static void the_whole_is_judged(void **state)
         {NEEDED "  r2: {address: 'amqps://127.0.0.1', name: ''}\n",
          "leat.yaml:4: backends.r2.name: expected a name that certificates can be for"},
         {NEEDED "tune: {heartbeat: 1500ms}\n",
-         "leat.yaml:4: tune.heartbeat: expected whole seconds"},
+         "leat.yaml:4: tune.heartbeat: expected whole seconds, got 1500ms"},
         {NEEDED "drain:\n  end: 1s\n",
-         "leat.yaml:5: expected drain.close_after <= drain.close_until <= drain.end"},
+         "leat.yaml:5: expected drain.close_after <= drain.close_until <= drain.end, "
+         "got 10000ms, 25000ms, 1000ms"},
     };
 
     (void)state;

@@ -102,7 +102,7 @@ static void the_whole_is_judged(void **state)
         {{{"backend", "amqps://10.0.0.1"}, {"backend-name", "rabbit"}}, NULL},
         {{{"backend", "amqps://10.0.0.1"}, {"backend-name", ""}}, "--backend-name: expected"},
         {{{"backend", "amqp://10.0.0.1:0"}}, "--backend \"10.0.0.1:0\": a backend has a port"},
-        {{{"tune.heartbeat", "1500ms"}}, "--tune.heartbeat: expected whole seconds"},
+        {{{"tune.heartbeat", "1500ms"}}, "--tune.heartbeat: expected whole seconds, got 1500ms"},
         {{{"tune.heartbeat", "0"}}, NULL},
         {{{"drain.close_until", "9999ms"}},
          "expected --drain.close_after <= --drain.close_until <= --drain.end"},

@@ -237,7 +237,7 @@ static void options_are_over_the_file(void **state)
     /* The error is where the value comes from. */
     config_rig_set(config, "tune.heartbeat", "1500ms");
     assert_int_equal(leat_config_finish(config, &err), LEAT_EUSAGE);
-    assert_string_equal(err.text, "--tune.heartbeat: expected whole seconds");
+    assert_string_equal(err.text, "--tune.heartbeat: expected whole seconds, got 1500ms");
     leat_config_free(config);
 }
 
