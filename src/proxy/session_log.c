@@ -77,7 +77,6 @@ static bool has_said_nothing(const struct leat_session *session)
 static bool is_worth_a_line(const struct leat_session *session, const struct leat_session_end *end)
 {
     struct leat_shared *shared = session->worker->shared;
-    uint32_t held_back;
 
     if (session->was_open)
         return true;
@@ -86,15 +85,8 @@ static bool is_worth_a_line(const struct leat_session *session, const struct lea
         return false;
     }
     bool has_name = session->login.user.ptr != NULL;
-    if (!leat_log_rate_allows(has_name ? &shared->rate_refused : &shared->rate_early, EARLY_BURST,
-                              leat_loop_now_ms(session->worker->loop), &held_back))
-        return false;
-    if (held_back > 0)
-        leat_log_line(shared->log, LEAT_LOG_WARN,
-                      "lines held back=%u: too many connections are refused or fail before they "
-                      "open",
-                      held_back);
-    return true;
+    return leat_worker_may_log(session->worker,
+                               has_name ? &shared->rate_refused : &shared->rate_early, EARLY_BURST);
 }
 
 void leat_session_log_end(const struct leat_session *session, const struct leat_session_end *end,

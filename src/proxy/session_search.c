@@ -1,5 +1,4 @@
-/* The broker's handshake: backends are tried until one opens. SPDX-License-Identifier: Apache-2.0
- */
+/* Finding a backend: they are tried until one opens. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,11 +37,10 @@ static const char *quote(char *buf, size_t cap, const char *reason)
 /* Keeps why the present backend is of no use: if all are, the end of the session says it. */
 static void keep_failure(struct leat_session *session, const char *reason)
 {
-    char *kept = session->handshake->last_failure;
-
+    struct leat_session_handshake *handshake = session->handshake;
     struct leat_text text;
 
-    leat_text_init(&text, kept, sizeof(session->handshake->last_failure));
+    leat_text_init(&text, handshake->last_failure, sizeof(handshake->last_failure));
     leat_text_add(&text, "%s: %s", session->backend->text, reason);
 }
 
@@ -81,7 +79,6 @@ void leat_session_search_pass_over(struct leat_session *session, const char *for
 {
     struct leat_shared *shared = session->worker->shared;
     char reason[256], quoted[400];
-    uint32_t held_back;
     va_list args;
 
     va_start(args, format);
@@ -89,8 +86,7 @@ void leat_session_search_pass_over(struct leat_session *session, const char *for
     va_end(args);
     keep_failure(session, reason);
     /* Without a back-off every session may meet the same. */
-    if (leat_log_rate_allows(&shared->rate_pass_over, PASS_OVER_BURST,
-                             leat_loop_now_ms(session->worker->loop), &held_back))
+    if (leat_worker_may_log(session->worker, &shared->rate_pass_over, PASS_OVER_BURST))
         leat_log_line(shared->log, LEAT_LOG_WARN, "session=%llu backend=%s passed over: reason=%s",
                       (unsigned long long)session->id, session->backend->text,
                       quote(quoted, sizeof(quoted), reason));

@@ -36,6 +36,19 @@ struct leat_snapshot *leat_shared_snapshot(struct leat_shared *shared)
     return snapshot;
 }
 
+bool leat_worker_may_log(const struct leat_worker *worker, struct leat_log_rate *rate,
+                         uint32_t burst)
+{
+    uint32_t held_back;
+
+    if (!leat_log_rate_allows(rate, burst, leat_loop_now_ms(worker->loop), &held_back))
+        return false;
+    if (held_back > 0)
+        leat_log_line(worker->shared->log, LEAT_LOG_WARN,
+                      "lines like the next one were held back=%u", held_back);
+    return true;
+}
+
 static void on_handover(void *arg)
 {
     struct handover *handover = arg;
@@ -89,7 +102,6 @@ static bool may_begin(struct leat_worker *worker, int fd)
 {
     struct leat_shared *shared = worker->shared;
     uint64_t most = shared->handshakes_max;
-    uint32_t held_back;
 
     /* Those that linger hold descriptors too, as many again as handshakes may. */
     if (++shared->handshakes <= most && shared->handshakes + shared->ending <= 2 * most)
@@ -97,8 +109,7 @@ static bool may_begin(struct leat_worker *worker, int fd)
     shared->handshakes--;
     worker->count.turned_away++;
     (void)close(fd);
-    if (leat_log_rate_allows(&shared->rate_limit, LIMIT_BURST, leat_loop_now_ms(worker->loop),
-                             &held_back))
+    if (leat_worker_may_log(worker, &shared->rate_limit, LIMIT_BURST))
         leat_log_line(shared->log, LEAT_LOG_WARN,
                       "connection turned away: %llu handshakes are under way, the most that "
                       "limits.handshakes and the limit of open files allow",
@@ -110,12 +121,10 @@ static bool may_begin(struct leat_worker *worker, int fd)
 static void pause_accepting(struct leat_listener *listener, int sys)
 {
     struct leat_shared *shared = listener->worker->shared;
-    uint32_t held_back;
 
     leat_io_close(&listener->io);
     leat_timer_start(listener->worker->loop, &listener->pause, PAUSE_MS);
-    if (leat_log_rate_allows(&shared->rate_accept, ACCEPT_BURST,
-                             leat_loop_now_ms(listener->worker->loop), &held_back))
+    if (leat_worker_may_log(listener->worker, &shared->rate_accept, ACCEPT_BURST))
         leat_log_line(shared->log, LEAT_LOG_ERROR,
                       "connections wait to be accepted: %s; raise the limit of open files "
                       "(ulimit -n) or lower limits.sessions",

@@ -89,6 +89,11 @@ struct leat_worker {
     struct leat_listener listeners[LEAT_CONFIG_LISTENERS_MAX];
 };
 
+/* Whether one more line of the kind that RATE bounds to BURST in 10 s may be logged; if lines have
+ * been held back before, this is where that is told. */
+bool leat_worker_may_log(const struct leat_worker *worker, struct leat_log_rate *rate,
+                         uint32_t burst);
+
 /* Returns the snapshot in force, with a reference for the caller. Any thread. */
 struct leat_snapshot *leat_shared_snapshot(struct leat_shared *shared);
 
