@@ -14,33 +14,9 @@
 #include <cmocka.h>
 
 #include "base/str.h"
+#include "config_rig.h"
 #include "proxy/config.h"
 #include "proxy/config_keys.h"
-
-static int setup(void **state)
-{
-    struct leat_config *config = NULL;
-    struct leat_error err;
-
-    if (leat_config_new(&config, &err) != LEAT_OK)
-        return -1;
-    *state = config;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    leat_config_free(*state);
-    return 0;
-}
-
-static void take(struct leat_config *config, const char *name, const char *value)
-{
-    struct leat_error err = {.text = ""};
-
-    if (leat_config_set_option(config, leat_str_of(name), leat_str_of(value), &err) != LEAT_OK)
-        fail_msg("--%s \"%s\": %s", name, value, err.text);
-}
 
 static void finish_fails(struct leat_config *config, const char *part)
 {
@@ -73,10 +49,10 @@ static void judge(const struct option *options, const char *part)
     struct leat_error err;
 
     assert_int_equal(leat_config_new(&config, &err), LEAT_OK);
-    take(config, "listen", "amqp://127.0.0.1:0");
-    take(config, "backend", "amqp://127.0.0.1");
+    config_rig_set(config, "listen", "amqp://127.0.0.1:0");
+    config_rig_set(config, "backend", "amqp://127.0.0.1");
     for (size_t i = 0; i < OPTIONS_MAX && options[i].name != NULL; i++)
-        take(config, options[i].name, options[i].value);
+        config_rig_set(config, options[i].name, options[i].value);
     if (part == NULL)
         finish_succeeds(config);
     else
@@ -113,7 +89,7 @@ static void the_whole_is_judged(void **state)
     };
 
     finish_fails(*state, "no --listen");
-    take(*state, "listen", "amqp://127.0.0.1:0");
+    config_rig_set(*state, "listen", "amqp://127.0.0.1:0");
     finish_fails(*state, "no --backend");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         judge(cases[i].options, cases[i].part);
@@ -123,14 +99,14 @@ static void the_short_form_is_spelled_out(void **state)
 {
     struct leat_config *config = *state;
 
-    take(config, "listen", "amqps://127.0.0.1:0");
-    take(config, "listen", "amqp://127.0.0.1:0");
-    take(config, "cert", "cert.pem");
-    take(config, "key", "key.pem");
-    take(config, "backend", "amqp://10.0.0.1");
-    take(config, "backend", "amqps://10.0.0.2");
-    take(config, "backend-ca", "ca.pem");
-    take(config, "backend-name", "rabbit");
+    config_rig_set(config, "listen", "amqps://127.0.0.1:0");
+    config_rig_set(config, "listen", "amqp://127.0.0.1:0");
+    config_rig_set(config, "cert", "cert.pem");
+    config_rig_set(config, "key", "key.pem");
+    config_rig_set(config, "backend", "amqp://10.0.0.1");
+    config_rig_set(config, "backend", "amqps://10.0.0.2");
+    config_rig_set(config, "backend-ca", "ca.pem");
+    config_rig_set(config, "backend-name", "rabbit");
     finish_succeeds(config);
     assert_string_equal(config->listeners.at[0].cert, "cert.pem");
     assert_string_equal(config->listeners.at[0].key, "key.pem");
@@ -190,8 +166,8 @@ static void routes_are_found_by_bytes(void **state)
     struct leat_config *config = *state;
     const size_t count = sizeof(vhosts) / sizeof(vhosts[0]);
 
-    take(config, "listen", "amqp://127.0.0.1:0");
-    take(config, "backend", "amqp://127.0.0.1");
+    config_rig_set(config, "listen", "amqp://127.0.0.1:0");
+    config_rig_set(config, "backend", "amqp://127.0.0.1");
     for (size_t i = 0; i < count; i++) {
         add_farm(config, (char[]){(char)('A' + i), '\0'}, "127.0.0.1:5672");
         add_route(config, vhosts[i], (char[]){(char)('A' + i), '\0'});
@@ -211,8 +187,8 @@ static void a_route_is_given_once(void **state)
 {
     struct leat_config *config = *state;
 
-    take(config, "listen", "amqp://127.0.0.1:0");
-    take(config, "backend", "amqp://127.0.0.1");
+    config_rig_set(config, "listen", "amqp://127.0.0.1:0");
+    config_rig_set(config, "backend", "amqp://127.0.0.1");
     add_farm(config, "main", "127.0.0.1:5672");
     add_route(config, leat_str_of("b"), "main");
     add_route(config, leat_str_of("a"), "main");
@@ -250,7 +226,7 @@ static void names_are_bounded(void **state)
                      LEAT_EUSAGE);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, config_rig_new, config_rig_free)
 
 int main(void)
 {

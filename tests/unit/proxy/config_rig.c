@@ -78,6 +78,23 @@ void config_rig_refuse(const char *text, size_t len, const char *sentence)
                  err.text, sentence);
 }
 
+int config_rig_new(void **state)
+{
+    struct leat_config *config = NULL;
+    struct leat_error err;
+
+    if (leat_config_new(&config, &err) != LEAT_OK)
+        return -1;
+    *state = config;
+    return 0;
+}
+
+int config_rig_free(void **state)
+{
+    leat_config_free(*state);
+    return 0;
+}
+
 void config_rig_set(struct leat_config *config, const char *name, const char *value)
 {
     struct leat_error err = {.text = ""};

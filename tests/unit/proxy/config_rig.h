@@ -35,6 +35,10 @@ struct leat_config *config_rig_take(const char *text);
 /* The file TEXT must be refused with SENTENCE. */
 void config_rig_refuse(const char *text, size_t len, const char *sentence);
 
+/* Makes *STATE a configuration of defaults; frees it: for a test. */
+int config_rig_new(void **state);
+int config_rig_free(void **state);
+
 /* Sets an option of the command line, which must be right. */
 void config_rig_set(struct leat_config *config, const char *name, const char *value);
 

@@ -16,33 +16,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "config_rig.h"
 #include "proxy/config.h"
 #include "proxy/config_keys.h"
-
-static int setup(void **state)
-{
-    struct leat_config *config = NULL;
-    struct leat_error err;
-
-    if (leat_config_new(&config, &err) != LEAT_OK)
-        return -1;
-    *state = config;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    leat_config_free(*state);
-    return 0;
-}
-
-static void take(struct leat_config *config, const char *name, const char *value)
-{
-    struct leat_error err = {.text = ""};
-
-    if (leat_config_set_option(config, leat_str_of(name), leat_str_of(value), &err) != LEAT_OK)
-        fail_msg("--%s \"%s\": %s", name, value, err.text);
-}
 
 /* VALUE must be refused with a sentence that has PART in it. */
 static void refuse(struct leat_config *config, const char *name, const char *value,
@@ -138,10 +114,10 @@ static void numbers_keep_to_their_ranges(void **state)
 
     for (size_t i = 0; i < NUMBERS; i++) {
         const struct number *number = &numbers[i];
-        take(config, number->name, text_of(number, number->max, text));
+        config_rig_set(config, number->name, text_of(number, number->max, text));
         assert_int_equal(value_of(config, number), number->max * number->factor);
         refuse(config, number->name, text_of(number, number->max + 1, text), text);
-        take(config, number->name, text_of(number, number->min, text));
+        config_rig_set(config, number->name, text_of(number, number->min, text));
         assert_int_equal(value_of(config, number), number->min * number->factor);
         if (number->min > 0)
             refuse(config, number->name, text_of(number, number->min - 1, text), "expected ");
@@ -160,11 +136,11 @@ static void numbers_are_written_as_people_write_them(void **state)
         for (size_t k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++)
             refuse(config, numbers[i].name, wrong[k], "expected ");
     }
-    take(config, "timeouts.close", "2m");
+    config_rig_set(config, "timeouts.close", "2m");
     assert_int_equal(config->timeout_close_ms, 120000);
-    take(config, "timeouts.close", "1h");
+    config_rig_set(config, "timeouts.close", "1h");
     assert_int_equal(config->timeout_close_ms, 3600000);
-    take(config, "tune.frame_max", "1MiB");
+    config_rig_set(config, "tune.frame_max", "1MiB");
     assert_int_equal(config->frame_max, 1048576);
     refuse(config, "timeouts.close", "10", "expected 100ms to 24h, got \"10\"");
     refuse(config, "timeouts.close", "5KiB", "expected 100ms to 24h");
@@ -178,11 +154,11 @@ static void endpoints_add_up(void **state)
     struct leat_config *config = *state;
     char text[LEAT_ADDR_TEXT_MAX];
 
-    take(config, "listen", "amqp://127.0.0.1");
-    take(config, "listen", "amqps://127.0.0.1");
-    take(config, "listen", "amqps://[::1]:0");
-    take(config, "backend", "amqp://[::1]");
-    take(config, "backend", "amqps://10.0.0.1:7000");
+    config_rig_set(config, "listen", "amqp://127.0.0.1");
+    config_rig_set(config, "listen", "amqps://127.0.0.1");
+    config_rig_set(config, "listen", "amqps://[::1]:0");
+    config_rig_set(config, "backend", "amqp://[::1]");
+    config_rig_set(config, "backend", "amqps://10.0.0.1:7000");
     assert_int_equal(config->listeners.count, 3);
     assert_false(config->listeners.at[0].endpoint.tls);
     assert_string_equal(leat_addr_text(&config->listeners.at[0].endpoint.addr, text),
@@ -227,8 +203,8 @@ static void endpoints_are_bounded(void **state)
 
     for (int i = 0; i < LEAT_CONFIG_BACKENDS_MAX; i++) {
         (void)snprintf(url, sizeof(url), "amqp://127.0.0.1:%d", 7000 + i);
-        take(config, "backend", url);
-        take(config, "listen", url);
+        config_rig_set(config, "backend", url);
+        config_rig_set(config, "listen", url);
     }
     refuse(config, "backend", "amqp://127.0.0.1", "at most 64 are allowed");
     refuse(config, "listen", "amqp://127.0.0.1", "at most 64 are allowed");
@@ -240,7 +216,7 @@ static void a_backend_is_given_once(void **state)
 {
     struct leat_config *config = *state;
 
-    take(config, "backend", "amqp://127.0.0.1");
+    config_rig_set(config, "backend", "amqp://127.0.0.1");
     refuse(config, "backend", "amqp://127.0.0.1:5672", "\"127.0.0.1:5672\": is there already");
     assert_int_equal(config->backends.count, 1);
 }
@@ -251,12 +227,12 @@ static void the_last_text_counts(void **state)
     const struct leat_str with_nul = {"a\0b", 3};
     struct leat_error err;
 
-    take(config, "cert", "one.pem");
-    take(config, "cert", "two.pem");
+    config_rig_set(config, "cert", "one.pem");
+    config_rig_set(config, "cert", "two.pem");
     assert_string_equal(config->cert, "two.pem");
-    take(config, "key", "key.pem");
-    take(config, "backend-ca", "ca.pem");
-    take(config, "backend-name", "rabbit.example");
+    config_rig_set(config, "key", "key.pem");
+    config_rig_set(config, "backend-ca", "ca.pem");
+    config_rig_set(config, "backend-name", "rabbit.example");
     assert_string_equal(config->key, "key.pem");
     assert_string_equal(config->backend_ca, "ca.pem");
     assert_string_equal(config->backend_name, "rabbit.example");
@@ -277,11 +253,11 @@ static void flags_and_levels(void **state)
 
     refuse(config, "trace", "off", "takes no value");
     assert_false(config->trace);
-    take(config, "trace", "");
+    config_rig_set(config, "trace", "");
     assert_true(config->trace);
-    take(config, "log-level", "error");
+    config_rig_set(config, "log-level", "error");
     assert_int_equal(config->log_level, LEAT_LOG_ERROR);
-    take(config, "log-level", "trace");
+    config_rig_set(config, "log-level", "trace");
     assert_int_equal(config->log_level, LEAT_LOG_TRACE);
     refuse(config, "log-level", "loud", "error, warn, info, debug or trace, got \"loud\"");
     refuse(config, "log-level", "INFO", "expected");
@@ -361,7 +337,7 @@ static void help_shows_defaults_that_are_allowed(void **state)
             continue;
         *close = '\0';
         line[strcspn(line + 4, " ") + 4] = '\0';
-        take(config, line + 4, open + 1);
+        config_rig_set(config, line + 4, open + 1);
         shown++;
     }
     assert_int_equal(shown, 21);
@@ -386,17 +362,17 @@ static void loopback_users_are_whole_names(void **state)
     assert_false(is_local(config, "guest2"));
     assert_false(is_local(config, "Guest"));
     assert_false(is_local(config, ""));
-    take(config, "loopback_users", "");
+    config_rig_set(config, "loopback_users", "");
     assert_false(is_local(config, "guest"));
     assert_false(is_local(config, ""));
-    take(config, "loopback_users", "ann,anne,bob");
+    config_rig_set(config, "loopback_users", "ann,anne,bob");
     assert_true(is_local(config, "ann"));
     assert_true(is_local(config, "anne"));
     assert_true(is_local(config, "bob"));
     assert_false(is_local(config, "an"));
     assert_false(is_local(config, "ann,anne"));
     assert_false(is_local(config, "guest"));
-    take(config, "loopback_users", "anne,ann,");
+    config_rig_set(config, "loopback_users", "anne,ann,");
     assert_true(is_local(config, "ann"));
     assert_true(is_local(config, "anne"));
     assert_false(is_local(config, "bob"));
@@ -412,7 +388,7 @@ static void a_space_does_not_open_the_door(void **state)
         refuse(config, "loopback_users", wrong[i],
                "expected names separated by commas, without spaces around these, got \"");
     assert_true(is_local(config, "guest"));
-    take(config, "loopback_users", "ann lee,bob");
+    config_rig_set(config, "loopback_users", "ann lee,bob");
     assert_true(is_local(config, "ann lee"));
 }
 
@@ -496,7 +472,7 @@ static void the_reference_is_up_to_date(void **state)
     free(made);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, config_rig_new, config_rig_free)
 
 int main(int argc, char **argv)
 {
