@@ -93,13 +93,19 @@ struct leat_session {
     uint64_t began_at;
 };
 
+/* Whether the client is told of the end by a Close. */
+enum leat_session_close {
+    LEAT_CLOSE_NONE,
+    LEAT_CLOSE_DUE,  /* to be sent, if it can be */
+    LEAT_CLOSE_SENT, /* also: it has been sent already */
+};
+
 /* How a session ends. */
 struct leat_session_end {
     enum leat_session_by by;
-    bool orderly;   /* as the protocol wants it, or silent: nothing to warn of */
-    bool is_told;   /* the Close has been sent to the client already */
-    bool has_close; /* the client is to be told by this Close */
-    struct leat_amqp_close close;
+    bool orderly; /* as the protocol wants it, or silent: nothing to warn of */
+    enum leat_session_close told;
+    struct leat_amqp_close close; /* unless told is LEAT_CLOSE_NONE */
 };
 
 /* session.c */

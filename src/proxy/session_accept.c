@@ -64,8 +64,7 @@ static void act(struct leat_session *session, enum leat_amqp_server_event event)
     case LEAT_AMQP_SERVER_REFUSED:
         take_login(session);
         end.by = LEAT_BY_LEAT;
-        end.has_close = true;
-        end.is_told = true; /* the Close was in the output */
+        end.told = LEAT_CLOSE_SENT; /* it was in the output */
         end.close = (struct leat_amqp_close){server->refusal_code, leat_str_of("")};
         leat_session_end(session, &end, "%s", server->refusal.text);
         break;

@@ -44,7 +44,7 @@ static void count(struct leat_session *session, const struct leat_session_end *e
 
     if (session->was_open)
         counters->closed++;
-    else if (end->is_told)
+    else if (end->told == LEAT_CLOSE_SENT)
         counters->refused++;
     else
         counters->failed++;
@@ -68,7 +68,7 @@ void leat_session_end(struct leat_session *session, const struct leat_session_en
                       const char *format, ...)
 {
     struct leat_session_end end = *how;
-    bool must_tell = end.has_close && !end.is_told && can_be_told(session);
+    bool must_tell = end.told == LEAT_CLOSE_DUE && can_be_told(session);
     char reason[256];
     va_list args;
 
@@ -77,7 +77,8 @@ void leat_session_end(struct leat_session *session, const struct leat_session_en
     va_start(args, format);
     (void)vsnprintf(reason, sizeof(reason), format, args);
     va_end(args);
-    end.is_told = end.is_told || must_tell;
+    if (must_tell)
+        end.told = LEAT_CLOSE_SENT;
     count(session, &end);
     leat_session_log_end(session, &end, reason);
     leat_timer_stop(session->worker->loop, &session->deadline);
@@ -98,7 +99,7 @@ void leat_session_end(struct leat_session *session, const struct leat_session_en
 void leat_session_refuse(struct leat_session *session, enum leat_session_by by, uint16_t code,
                          struct leat_str text)
 {
-    const struct leat_session_end end = {.by = by, .has_close = true, .close = {code, text}};
+    const struct leat_session_end end = {.by = by, .told = LEAT_CLOSE_DUE, .close = {code, text}};
 
     leat_session_end(session, &end, "%.*s", (int)text.len, text.ptr);
 }
@@ -124,7 +125,7 @@ void leat_session_leg_lost(struct leat_session *session, struct leat_leg *leg, c
         return;
     }
     if (!is_client) {
-        end.has_close = true;
+        end.told = LEAT_CLOSE_DUE;
         end.close = broker_lost;
     }
     leat_session_end(session, &end, "%s", reason);
@@ -224,7 +225,7 @@ bool leat_session_drain(struct leat_session *session)
     static const struct leat_session_end end = {
         .by = LEAT_BY_LEAT,
         .orderly = true,
-        .has_close = true,
+        .told = LEAT_CLOSE_DUE,
         .close = {LEAT_AMQP_CONNECTION_FORCED,
                   LEAT_STR_INIT("CONNECTION_FORCED - the proxy is shutting down")},
     };

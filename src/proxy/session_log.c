@@ -94,16 +94,18 @@ void leat_session_log_end(const struct leat_session *session, const struct leat_
 {
     static const char *const by[] = {"client", "broker", "leat"};
     const struct leat_worker *worker = session->worker;
-    const char *event = session->was_open ? "closed" : end->is_told ? "refused" : "failed";
+    const char *event = (end->told == LEAT_CLOSE_SENT) ? "refused" : "failed";
     uint64_t ms = leat_loop_now_ms(worker->loop) - session->began_at;
     char buf[LINE_MAX_BYTES];
     struct leat_text line;
 
+    if (session->was_open)
+        event = "closed";
     if (!is_worth_a_line(session, end))
         return;
     leat_text_init(&line, buf, sizeof(buf));
     leat_text_add(&line, "%s by=%s", event, by[end->by]);
-    if (end->is_told)
+    if (end->told == LEAT_CLOSE_SENT)
         leat_text_add(&line, " code=%u", end->close.code);
     leat_text_add(&line, " reason=");
     leat_text_add_quoted(&line, leat_str_of(reason));

@@ -61,7 +61,7 @@ static void malformed(struct leat_session *session, const struct leat_leg *from)
     const struct leat_amqp_relay *relay = &from->relay;
     struct leat_session_end end = {
         .by = (from == &session->client) ? LEAT_BY_CLIENT : LEAT_BY_BROKER,
-        .has_close = true,
+        .told = LEAT_CLOSE_DUE,
         .close = {relay->error_code, leat_str_of(relay->error.text)},
     };
 
