@@ -13,7 +13,8 @@
 
 static enum leat_status no_memory(struct leat_error *err)
 {
-    return leat_error_set(err, LEAT_ENOMEM, 0, "out of memory");
+    (void)leat_error_set(err, LEAT_ENOMEM, 0, "out of memory");
+    return LEAT_ENOMEM;
 }
 
 enum leat_status leat_config_new(struct leat_config **out, struct leat_error *err)

@@ -82,7 +82,7 @@ struct leat_route_config {
 #define LEAT_CONFIG_LIST(type)                                                                     \
     struct {                                                                                       \
         size_t count;                                                                              \
-        type *at;                                                                                  \
+        type *at; /* NOLINT(bugprone-macro-parentheses): a type */                                 \
     }
 
 /* Every number has the unit of its name; see config_keys.c for what each means. */

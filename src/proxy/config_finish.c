@@ -180,33 +180,39 @@ static bool is_listened_on(const struct leat_config *config, size_t index)
     return false;
 }
 
-static enum leat_status check_listeners(struct check *check)
+static enum leat_status check_listener(struct check *check, size_t index)
 {
-    const struct leat_config *config = check->config;
+    const struct leat_listener_config *listener = &check->config->listeners.at[index];
     char text[LEAT_ADDR_TEXT_MAX];
 
-    enter(check, LEAT_SECTION_LISTENERS, NULL, 0, NULL);
-    if (config->listeners.count == 0)
-        return wrong(check, NULL, "expected at least one: say where clients connect");
-    for (size_t i = 0; i < config->listeners.count; i++) {
-        const struct leat_listener_config *listener = &config->listeners.at[i];
-        enter(check, LEAT_SECTION_LISTENERS, NULL, listener->line, listener->key_lines);
-        leat_text_add(&check->path, "[%zu]", i);
-        if (listener->endpoint.addr.len == 0)
-            return wrong(check, LISTENER_KEY(endpoint), "is missing");
-        if (is_listened_on(config, i))
-            return wrong(check, LISTENER_KEY(endpoint), "%s is there twice",
-                         leat_addr_text(&listener->endpoint.addr, text));
-        if (listener->endpoint.tls && listener->cert == NULL)
-            return wrong(check, LISTENER_KEY(cert), "an amqps:// listener needs one");
-        if (listener->endpoint.tls && listener->key == NULL)
-            return wrong(check, LISTENER_KEY(key), "an amqps:// listener needs one");
-        if (!listener->endpoint.tls && listener->cert != NULL)
-            return wrong(check, LISTENER_KEY(cert), "only an amqps:// listener has one");
-        if (!listener->endpoint.tls && listener->key != NULL)
-            return wrong(check, LISTENER_KEY(key), "only an amqps:// listener has one");
-    }
+    enter(check, LEAT_SECTION_LISTENERS, NULL, listener->line, listener->key_lines);
+    leat_text_add(&check->path, "[%zu]", index);
+    if (listener->endpoint.addr.len == 0)
+        return wrong(check, LISTENER_KEY(endpoint), "is missing");
+    if (is_listened_on(check->config, index))
+        return wrong(check, LISTENER_KEY(endpoint), "%s is there twice",
+                     leat_addr_text(&listener->endpoint.addr, text));
+    if (listener->endpoint.tls && listener->cert == NULL)
+        return wrong(check, LISTENER_KEY(cert), "an amqps:// listener needs one");
+    if (listener->endpoint.tls && listener->key == NULL)
+        return wrong(check, LISTENER_KEY(key), "an amqps:// listener needs one");
+    if (!listener->endpoint.tls && listener->cert != NULL)
+        return wrong(check, LISTENER_KEY(cert), "only an amqps:// listener has one");
+    if (!listener->endpoint.tls && listener->key != NULL)
+        return wrong(check, LISTENER_KEY(key), "only an amqps:// listener has one");
     return LEAT_OK;
+}
+
+static enum leat_status check_listeners(struct check *check)
+{
+    enum leat_status status = LEAT_OK;
+
+    enter(check, LEAT_SECTION_LISTENERS, NULL, 0, NULL);
+    if (check->config->listeners.count == 0)
+        return wrong(check, NULL, "expected at least one: say where clients connect");
+    for (size_t i = 0; status == LEAT_OK && i < check->config->listeners.count; i++)
+        status = check_listener(check, i);
+    return status;
 }
 
 /* Whether BACKEND is a listener of this very leat: each session would beget another. */
@@ -219,32 +225,37 @@ static bool leads_back(const struct leat_config *config, const struct leat_backe
     return false;
 }
 
+static enum leat_status check_backend(struct check *check,
+                                      const struct leat_backend_config *backend)
+{
+    enter(check, LEAT_SECTION_BACKENDS, backend->name, backend->line, backend->key_lines);
+    if (backend->endpoint.addr.len == 0)
+        return wrong(check, BACKEND_KEY(endpoint), "is missing");
+    if (leat_addr_port(&backend->endpoint.addr) == 0)
+        return wrong(check, BACKEND_KEY(endpoint), "a backend has a port, got 0");
+    if (leads_back(check->config, backend))
+        return wrong(check, BACKEND_KEY(endpoint),
+                     "it is a listener of this leat: sessions would go round in a circle");
+    if (!backend->endpoint.tls && backend->ca != NULL)
+        return wrong(check, BACKEND_KEY(ca), "only an amqps:// backend has one");
+    if (!backend->endpoint.tls && backend->verify_name != NULL)
+        return wrong(check, BACKEND_KEY(verify_name), "only an amqps:// backend has one");
+    if (backend->verify_name != NULL && *backend->verify_name == '\0')
+        return wrong(check, BACKEND_KEY(verify_name),
+                     "expected a name that certificates can be for");
+    return LEAT_OK;
+}
+
 static enum leat_status check_backends(struct check *check)
 {
-    const struct leat_config *config = check->config;
+    enum leat_status status = LEAT_OK;
 
     enter(check, LEAT_SECTION_BACKENDS, NULL, 0, NULL);
-    if (config->backends.count == 0)
+    if (check->config->backends.count == 0)
         return wrong(check, NULL, "expected at least one: say where the broker is");
-    for (size_t i = 0; i < config->backends.count; i++) {
-        const struct leat_backend_config *backend = &config->backends.at[i];
-        enter(check, LEAT_SECTION_BACKENDS, backend->name, backend->line, backend->key_lines);
-        if (backend->endpoint.addr.len == 0)
-            return wrong(check, BACKEND_KEY(endpoint), "is missing");
-        if (leat_addr_port(&backend->endpoint.addr) == 0)
-            return wrong(check, BACKEND_KEY(endpoint), "a backend has a port, got 0");
-        if (leads_back(config, backend))
-            return wrong(check, BACKEND_KEY(endpoint),
-                         "it is a listener of this leat: sessions would go round in a circle");
-        if (!backend->endpoint.tls && backend->ca != NULL)
-            return wrong(check, BACKEND_KEY(ca), "only an amqps:// backend has one");
-        if (!backend->endpoint.tls && backend->verify_name != NULL)
-            return wrong(check, BACKEND_KEY(verify_name), "only an amqps:// backend has one");
-        if (backend->verify_name != NULL && *backend->verify_name == '\0')
-            return wrong(check, BACKEND_KEY(verify_name),
-                         "expected a name that certificates can be for");
-    }
-    return LEAT_OK;
+    for (size_t i = 0; status == LEAT_OK && i < check->config->backends.count; i++)
+        status = check_backend(check, &check->config->backends.at[i]);
+    return status;
 }
 
 /* Returns the index of the backend called NAME, or their count. */

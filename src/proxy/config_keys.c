@@ -191,21 +191,34 @@ static void *member(void *base, const struct leat_key *key)
     return (char *)base + key->offset;
 }
 
+static void add_size(struct leat_text *text, unsigned long long bytes)
+{
+    static const char *const units[] = {" bytes", "KiB", "MiB", "GiB"};
+    size_t u = 0;
+
+    for (; u < 3 && bytes != 0 && bytes % 1024 == 0; u++)
+        bytes /= 1024;
+    leat_text_add(text, "%llu%s", bytes, units[u]);
+}
+
+static void add_duration(struct leat_text *text, unsigned long long ms)
+{
+    if (ms % 1000 != 0)
+        leat_text_add(text, "%llums", ms);
+    else if (ms % 3600000 != 0 || ms == 0)
+        leat_text_add(text, "%llus", ms / 1000);
+    else
+        leat_text_add(text, "%lluh", ms / 3600000);
+}
+
 static void add_amount(struct leat_text *text, enum leat_key_kind kind, uint64_t amount)
 {
-    static const char *const sizes[] = {" bytes", "KiB", "MiB", "GiB"};
-    const char *unit = "";
-
-    if (kind == LEAT_KEY_SIZE) {
-        size_t u = 0;
-        for (; u < 3 && amount != 0 && amount % 1024 == 0; u++)
-            amount /= 1024;
-        unit = sizes[u];
-    } else if (kind == LEAT_KEY_DURATION) {
-        unit = (amount % 1000 != 0) ? "ms" : (amount % 3600000 != 0 || amount == 0) ? "s" : "h";
-        amount /= (*unit == 'm') ? 1 : (*unit == 's') ? 1000 : 3600000;
-    }
-    leat_text_add(text, "%llu%s", (unsigned long long)amount, unit);
+    if (kind == LEAT_KEY_SIZE)
+        add_size(text, amount);
+    else if (kind == LEAT_KEY_DURATION)
+        add_duration(text, amount);
+    else
+        leat_text_add(text, "%llu", (unsigned long long)amount);
 }
 
 static void add_levels(struct leat_text *text)

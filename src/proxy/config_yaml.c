@@ -99,11 +99,11 @@ static enum leat_status expected(struct reader *reader, const char *what)
     char got[120] = "nothing";
     struct leat_text text;
 
-    if (reader->event.type == YAML_SEQUENCE_START_EVENT) {
+    if (reader->event.type == YAML_SEQUENCE_START_EVENT)
         return fail(reader, reader->line, "expected %s, got a list", what);
-    } else if (reader->event.type == YAML_MAPPING_START_EVENT) {
+    if (reader->event.type == YAML_MAPPING_START_EVENT)
         return fail(reader, reader->line, "expected %s, got a map", what);
-    } else if (reader->event.type == YAML_SCALAR_EVENT && is_null(reader)) {
+    if (reader->event.type == YAML_SCALAR_EVENT && is_null(reader)) {
         if (scalar(reader).len > 0)
             (void)snprintf(got, sizeof(got), "%s, which is nothing unless it is quoted",
                            reader->event.data.scalar.value);

@@ -164,7 +164,7 @@ void leat_session_relay(struct leat_session *session, struct leat_leg *leg, cons
                         size_t len);
 
 /* session_end.c */
-void leat_session_end(struct leat_session *session, const struct leat_session_end *end,
+void leat_session_end(struct leat_session *session, const struct leat_session_end *how,
                       const char *format, ...) LEAT_PRINTF(3, 4);
 
 /* Ends the session with a Close to the client. */

@@ -105,11 +105,10 @@ static void read_some(struct leat_session *session, const uint8_t *data, size_t 
 
 void leat_session_accept_readable(struct leat_session *session)
 {
-    struct leat_session_handshake *handshake = session->handshake;
     uint8_t *buf = leat_loop_scratch(session->worker->loop, LEAT_SCRATCH_PLAIN);
     size_t len;
     enum leat_status status =
-        leat_stream_read(session->client.stream, buf, sizeof(handshake->early), &len);
+        leat_stream_read(session->client.stream, buf, sizeof(session->handshake->early), &len);
 
     if (status == LEAT_OK) {
         leat_leg_received(&session->client, 0);

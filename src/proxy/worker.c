@@ -121,6 +121,7 @@ static bool may_begin(struct leat_worker *worker, int fd)
 static void pause_accepting(struct leat_listener *listener, int sys)
 {
     struct leat_shared *shared = listener->worker->shared;
+    char reason[128];
 
     leat_io_close(&listener->io);
     leat_timer_start(listener->worker->loop, &listener->pause, PAUSE_MS);
@@ -128,7 +129,7 @@ static void pause_accepting(struct leat_listener *listener, int sys)
         leat_log_line(shared->log, LEAT_LOG_ERROR,
                       "connections wait to be accepted: %s; raise the limit of open files "
                       "(ulimit -n) or lower limits.sessions",
-                      strerror(sys));
+                      strerror_r(sys, reason, sizeof(reason)));
 }
 
 static void on_acceptable(struct leat_io *io, void *arg)

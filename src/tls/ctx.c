@@ -54,8 +54,10 @@ static enum leat_status new_ctx(const SSL_METHOD *method, struct leat_tls_ctx **
 
     ERR_clear_error();
     struct leat_tls_ctx *ctx = leat_mem_zalloc(sizeof(*ctx));
-    if (ctx == NULL)
-        return leat_error_set(err, LEAT_ENOMEM, 0, "out of memory for a TLS context");
+    if (ctx == NULL) {
+        (void)leat_error_set(err, LEAT_ENOMEM, 0, "out of memory for a TLS context");
+        return LEAT_ENOMEM;
+    }
     ctx->refs = 1;
     ctx->ssl_ctx = SSL_CTX_new(method);
     if (ctx->ssl_ctx == NULL || !configure(ctx->ssl_ctx)) {
@@ -149,8 +151,8 @@ static enum leat_status refuse_pipe(const char *what, const char *file, struct l
  * there is not, and then every certificate is refused. */
 static bool has_system_authorities(void)
 {
-    const char *file = getenv(X509_get_default_cert_file_env());
-    const char *dir = getenv(X509_get_default_cert_dir_env());
+    const char *file = secure_getenv(X509_get_default_cert_file_env());
+    const char *dir = secure_getenv(X509_get_default_cert_dir_env());
 
     return access(file != NULL ? file : X509_get_default_cert_file(), R_OK) == 0 ||
            access(dir != NULL ? dir : X509_get_default_cert_dir(), R_OK | X_OK) == 0;

@@ -41,6 +41,7 @@ const char *leat_tls_reason_text(char buf[LEAT_TLS_REASON_MAX])
 {
     unsigned long code = ERR_peek_error();
     const char *text = NULL;
+    char system[128];
 
     if (ERR_GET_LIB(code) == ERR_LIB_SSL) {
         for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -49,7 +50,7 @@ const char *leat_tls_reason_text(char buf[LEAT_TLS_REASON_MAX])
         }
     }
     if (text == NULL && ERR_SYSTEM_ERROR(code))
-        text = strerror(ERR_GET_REASON(code));
+        text = strerror_r(ERR_GET_REASON(code), system, sizeof(system));
     if (text == NULL)
         text = ERR_reason_error_string(code);
     (void)snprintf(buf, LEAT_TLS_REASON_MAX, "%s", text != NULL ? text : "no reason given");

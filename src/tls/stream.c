@@ -160,6 +160,53 @@ static enum leat_status seal(struct tls_stream *t, const void *data, size_t len,
     return leat_tls_reason(t->ssl, err);
 }
 
+/* One seal_parts(): HELD bytes of GATHER wait to be sealed, SEALED bytes went through. */
+struct sealing {
+    struct tls_stream *t;
+    uint8_t *gather; /* of RECORD_MAX bytes */
+    size_t held;
+    size_t sealed;
+    struct leat_error *err;
+};
+
+static enum leat_status seal_and_count(struct sealing *sealing, const void *data, size_t len)
+{
+    enum leat_status status = seal(sealing->t, data, len, sealing->err);
+
+    if (status == LEAT_OK)
+        sealing->sealed += len;
+    return status;
+}
+
+static enum leat_status seal_gathered(struct sealing *sealing)
+{
+    size_t held = sealing->held;
+
+    sealing->held = 0;
+    return seal_and_count(sealing, sealing->gather, held);
+}
+
+/* Seals LEN bytes of DATA, or gathers what of them fills no record; not if they come ALONE. */
+static enum leat_status seal_part(struct sealing *sealing, const uint8_t *data, size_t len,
+                                  bool alone)
+{
+    enum leat_status status = LEAT_OK;
+
+    while (len > 0 && status == LEAT_OK) {
+        size_t room = RECORD_MAX - sealing->held;
+        size_t more = len < room ? len : room;
+        if (sealing->held == 0 && (alone || len >= RECORD_MAX))
+            return seal_and_count(sealing, data, len);
+        memcpy(sealing->gather + sealing->held, data, more);
+        sealing->held += more;
+        data += more;
+        len -= more;
+        if (sealing->held == RECORD_MAX)
+            status = seal_gathered(sealing);
+    }
+    return status;
+}
+
 /*
  * Seals the COUNT parts of IOV; small ones are gathered first, so that a record, which costs about
  * a microsecond whatever is in it, holds many. *SEALED is how many bytes went through.
@@ -168,35 +215,14 @@ static enum leat_status seal_parts(struct tls_stream *t, const struct iovec *iov
                                    size_t *sealed, struct leat_error *err)
 {
     uint8_t gather[RECORD_MAX];
-    size_t held = 0;
+    struct sealing sealing = {.t = t, .gather = gather, .err = err};
     enum leat_status status = LEAT_OK;
 
-    for (int i = 0; i < count && status == LEAT_OK; i++) {
-        const uint8_t *pos = iov[i].iov_base;
-        size_t left = iov[i].iov_len;
-        while (left > 0 && status == LEAT_OK) {
-            bool direct = held == 0 && (left >= RECORD_MAX || count == 1);
-            size_t room = RECORD_MAX - held;
-            size_t len = direct || left < room ? left : room;
-            if (!direct) {
-                memcpy(gather + held, pos, len);
-                held += len;
-            }
-            pos += len;
-            left -= len;
-            if (!direct && held < RECORD_MAX)
-                continue;
-            status = seal(t, direct ? pos - len : gather, direct ? len : held, err);
-            if (status == LEAT_OK)
-                *sealed += direct ? len : held;
-            held = 0;
-        }
-    }
-    if (status != LEAT_OK || held == 0)
-        return status;
-    status = seal(t, gather, held, err);
+    for (int i = 0; i < count && status == LEAT_OK; i++)
+        status = seal_part(&sealing, iov[i].iov_base, iov[i].iov_len, count == 1);
     if (status == LEAT_OK)
-        *sealed += held;
+        status = seal_gathered(&sealing);
+    *sealed = sealing.sealed;
     return status;
 }
 

@@ -134,7 +134,7 @@ static void hold_signals(void)
     sigset_t set;
 
     collect_signals(&set);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGUSR2, SIG_IGN);
 }

@@ -63,7 +63,7 @@ static void a_listener_is_called_while_connections_wait(void **state)
         clients[i] = connect_tcp(&addr);
     for (unsigned i = 0; i < 2; i++) {
         struct sockaddr_storage peer;
-        struct sockaddr_in in, local;
+        struct sockaddr_in in, local = {0};
         socklen_t len = sizeof(local);
         int fd = -1, sys = 0;
         leat_loop_turn(*state, -1);

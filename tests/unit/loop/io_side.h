@@ -88,11 +88,12 @@ static inline enum leat_status send_text(struct leat_io *io, const char *text, i
 {
     /* the parts are not const, but what they point to is only read */
     char buf[64];
-    size_t len = 0;
-    strcpy(buf, text);
-    struct iovec iov = {.iov_base = buf, .iov_len = strlen(text)};
+    size_t text_len = strlen(text), len = 0;
+    assert_in_range(text_len, 0, sizeof(buf));
+    memcpy(buf, text, text_len);
+    struct iovec iov = {.iov_base = buf, .iov_len = text_len};
     enum leat_status status = leat_io_send(io, &iov, 1, &len, out_sys);
-    assert_int_equal(len, status == LEAT_OK ? strlen(text) : 0);
+    assert_int_equal(len, status == LEAT_OK ? text_len : 0);
     return status;
 }
 

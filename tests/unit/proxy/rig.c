@@ -160,6 +160,13 @@ void rig_turn(struct rig *rig)
         take(&rig->brokers[i]);
 }
 
+void rig_turn_towards(struct rig *rig, int turns, const char *condition)
+{
+    if (turns == RIG_TURNS_MAX)
+        fail_msg("never: %s", condition);
+    rig_turn(rig);
+}
+
 void rig_settle(struct rig *rig)
 {
     for (int i = 0; i < 20; i++)

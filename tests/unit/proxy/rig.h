@@ -60,13 +60,11 @@ void rig_turn(struct rig *rig);
 
 /* Turns until CONDITION is true. */
 #define UNTIL(rig, condition)                                                                      \
-    do {                                                                                           \
-        for (int turns_ = 0; !(condition); turns_++) {                                             \
-            if (turns_ == RIG_TURNS_MAX)                                                           \
-                fail_msg("never: %s", #condition);                                                 \
-            rig_turn(rig);                                                                         \
-        }                                                                                          \
-    } while (0)
+    for (int turns_ = 0; !(condition); turns_++)                                                   \
+    rig_turn_towards(rig, turns_, #condition)
+
+/* One turn for UNTIL(), after TURNS others; too many fail the test. */
+void rig_turn_towards(struct rig *rig, int turns, const char *condition);
 
 /* As many turns as anything takes that is going to happen at once. */
 void rig_settle(struct rig *rig);
@@ -114,8 +112,7 @@ void wire_drop(struct wire *wire, size_t len);
 struct wire wire_client_start_ok(const char *user);
 struct wire wire_header(void);
 struct wire wire_start(bool tells_auth_failure);
-struct wire wire_tune(uint32_t method, unsigned channel_max, uint32_t frame_max,
-                      unsigned heartbeat_s);
+struct wire wire_tune(uint32_t id, unsigned channel_max, uint32_t frame_max, unsigned heartbeat_s);
 struct wire wire_open(void);
 struct wire wire_open_ok(void);
 struct wire wire_close(unsigned code, const char *text);

@@ -37,7 +37,7 @@ void side_open_raw(struct fixture *f, void (*pair)(int *));
 
 /* A stream of f->client's, or of USER's, that connects as NAME; returns the peer's socket. */
 int side_connect(struct fixture *f, struct leat_tls_ctx *ctx, const char *name);
-int side_connect_as(struct test_user *user, struct leat_tls_ctx *ctx, const char *name);
+int side_connect_as(struct test_user *client, struct leat_tls_ctx *ctx, const char *name);
 
 /* A stream that connects to f->raw as a server, through the handshake. */
 void side_connect_raw(struct fixture *f, const char *name);
