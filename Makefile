@@ -7,10 +7,10 @@ PYTHON = /usr/bin/python3
 
 RELEASE = build/release
 ASAN = build/asan
-RELEASE_OPTIONS = --buildtype=release -Doptimization=2 -Dc_args=-D_FORTIFY_SOURCE=2
+RELEASE_OPTIONS = --buildtype=release -Doptimization=2
 ASAN_OPTIONS_OF_MESON = --buildtype=debug -Doptimization=1 -Db_sanitize=address,undefined
 
-.PHONY: all release asan setup demo check install clean help
+.PHONY: all release asan setup demo check lint install clean help
 
 all: release
 
@@ -41,6 +41,9 @@ demo: setup
 check: setup
 	@$(PYTHON) tools/check.py
 
+lint: setup
+	@$(PYTHON) tools/check.py lint binary
+
 install: release
 	@meson configure $(RELEASE) "-Dprefix=$(PREFIX)"
 	@DESTDIR="$(DESTDIR)" meson install -C $(RELEASE)
@@ -52,7 +55,8 @@ help:
 	@echo "make                         build leat: $(RELEASE)/src/cmd/leat/leat"
 	@echo "make demo                    show leat before a RabbitMQ of its own, until Ctrl-C"
 	@echo "make demo DEMO_SECONDS=20    the same, ending by itself"
-	@echo "make check                   all tests, with the sanitizers"
+	@echo "make check                   all tests, with the sanitizers; make lint is a part of it"
+	@echo "make lint                    format, layers, clang-tidy, cppcheck, hardening of the release"
 	@echo "make install                 install below PREFIX (/usr/local), staged in DESTDIR"
 	@echo "make setup                   install the Debian packages that are missing"
 	@echo "make clean                   remove everything that was built"

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds with the sanitizers, runs the unit tests and then the system tests, and counts.
+"""Builds with the sanitizers and for release, runs the tests and counts: check.py [PART...].
 
+The parts are lint, binary, unit and system; without one named, all of them run.
 The last line is "N passed, N failed". Anything but passing, a skip too, is a failure, and so is a
 part that ran no test: the exit status is then 1.
 """
@@ -14,6 +15,7 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build/asan"
+RELEASE = ROOT / "build/release"
 PYTEST = ["/usr/bin/python3", "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers",
           "--durations=8", "-q"]
 PART_SECONDS = 2400
@@ -21,10 +23,18 @@ PART_SECONDS = 2400
 # `report` is the JUnit file that `argv` leaves behind.
 Part = collections.namedtuple("Part", "name argv report")
 
+
+
+def meson_part(build, suite):
+    return Part(suite, ["meson", "test", "-C", str(build), "--suite", suite, "--logbase", suite,
+                        "--print-errorlogs"], build / f"meson-logs/{suite}.junit.xml")
+
+
 PARTS = [
-    Part("unit tests", ["meson", "test", "-C", str(BUILD), "--print-errorlogs"],
-         BUILD / "meson-logs/testlog.junit.xml"),
-    Part("system tests", [*PYTEST, "tests/system", f"--junitxml={BUILD}/system.junit.xml"],
+    meson_part(BUILD, "lint"),
+    meson_part(RELEASE, "binary"),
+    meson_part(BUILD, "unit"),
+    Part("system", [*PYTEST, "tests/system", f"--junitxml={BUILD}/system.junit.xml"],
          BUILD / "system.junit.xml"),
 ]
 
@@ -67,11 +77,15 @@ def check(part):
 
 
 def main():
-    if not run("build with the sanitizers", ["make", "--no-print-directory", "asan"]):
+    wanted = sys.argv[1:] or [part.name for part in PARTS]
+    parts = [part for part in PARTS if part.name in wanted]
+    if len(parts) != len(wanted):
+        sys.exit(__doc__)
+    if not run("both builds", ["make", "--no-print-directory", "asan", "release"]):
         print("0 passed, 1 failed")
         return 1
-    counts = [check(part) for part in PARTS]
-    for part, (passed, failed) in zip(PARTS, counts):
+    counts = [check(part) for part in parts]
+    for part, (passed, failed) in zip(parts, counts):
         print(f"{part.name}: {passed} passed, {failed} not")
     passed, failed = map(sum, zip(*counts))
     print(f"{passed} passed, {failed} failed", flush=True)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -71,11 +72,12 @@ static enum leat_status wrong(const struct check *check, const struct leat_key *
 /* The key that describes the member at OFFSET of what TABLE describes. */
 static const struct leat_key *key_at(const struct leat_key_table *table, size_t offset)
 {
-    for (size_t i = 0; i < table->count; i++) {
-        if (table->keys[i].offset == offset)
-            return &table->keys[i];
-    }
-    return NULL;
+    size_t i = 0;
+
+    while (i < table->count && table->keys[i].offset != offset)
+        i++;
+    LEAT_ASSERT(i < table->count);
+    return &table->keys[i];
 }
 
 #define LISTENER_KEY(member)                                                                       \

@@ -219,14 +219,13 @@ static enum leat_status read_names(struct reader *reader, void *base, const stru
 {
     struct leat_error why;
     char allowed[80];
-    enum leat_status status = LEAT_OK;
 
     (void)leat_key_allowed(key, allowed, sizeof(allowed));
     if (reader->event.type != YAML_SEQUENCE_START_EVENT)
         return expected(reader, allowed);
     leat_key_clear_names(base, key);
     for (;;) {
-        status = next(reader);
+        enum leat_status status = next(reader);
         if (status != LEAT_OK || reader->event.type == YAML_SEQUENCE_END_EVENT)
             return status;
         if (reader->event.type != YAML_SCALAR_EVENT || is_null(reader))

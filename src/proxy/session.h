@@ -176,7 +176,7 @@ void leat_session_leg_lost(struct leat_session *session, struct leat_leg *leg, c
 
 /* A Close, or Close-Ok, came from FROM (in FROM->relay). True if it is to be passed on. */
 bool leat_session_got_close(struct leat_session *session, struct leat_leg *from);
-bool leat_session_got_close_ok(struct leat_session *session, struct leat_leg *from);
+bool leat_session_got_close_ok(struct leat_session *session, const struct leat_leg *from);
 
 /* The Close-Ok that came from FROM has been passed on: if it answers, the session ends. */
 void leat_session_passed_close_ok(struct leat_session *session, const struct leat_leg *from);

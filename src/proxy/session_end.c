@@ -180,7 +180,7 @@ bool leat_session_got_close(struct leat_session *session, struct leat_leg *from)
     return true;
 }
 
-bool leat_session_got_close_ok(struct leat_session *session, struct leat_leg *from)
+bool leat_session_got_close_ok(struct leat_session *session, const struct leat_leg *from)
 {
     bool is_client = from == &session->client;
 

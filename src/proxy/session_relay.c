@@ -58,18 +58,18 @@ static void add_copy(struct batch *batch, const uint8_t *data, size_t len)
 
 static void malformed(struct leat_session *session, const struct leat_leg *from)
 {
-    const struct leat_amqp_relay *relay = &from->relay;
+    const struct leat_amqp_relay *broken = &from->relay;
     struct leat_session_end end = {
         .by = (from == &session->client) ? LEAT_BY_CLIENT : LEAT_BY_BROKER,
         .told = LEAT_CLOSE_DUE,
-        .close = {relay->error_code, leat_str_of(relay->error.text)},
+        .close = {broken->error_code, leat_str_of(broken->error.text)},
     };
 
     /* Both sides have been told of the end already, and of why. */
     if (session->state == LEAT_SESSION_CLOSING)
-        leat_session_close_unanswered(session, relay->error.text);
+        leat_session_close_unanswered(session, broken->error.text);
     else
-        leat_session_end(session, &end, "%s", relay->error.text);
+        leat_session_end(session, &end, "%s", broken->error.text);
 }
 
 /* Acts on one operation. False if the rest of the input is not to be looked at. */
