@@ -239,6 +239,15 @@ static uint32_t lesser(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+/* The frame_max to agree on with a broker that offers OFFERED, for a client that chose CHOSEN.
+ * Never below what a new broker accepts, if it offers that: the relay splits for the client. */
+static uint32_t agree_frame_max(uint32_t offered, uint32_t chosen)
+{
+    if (chosen != 0 && chosen < LEAT_AMQP_CLIENT_FRAME_MAX_MIN)
+        chosen = LEAT_AMQP_CLIENT_FRAME_MAX_MIN;
+    return lesser(offered, chosen);
+}
+
 static enum leat_amqp_client_event take_tune(struct leat_amqp_client *client,
                                              struct leat_reader *reader, struct leat_writer *out)
 {
@@ -254,7 +263,7 @@ static enum leat_amqp_client_event take_tune(struct leat_amqp_client *client,
         return FAIL(client, "the broker offers frame_max %" PRIu32 "; AMQP 0-9-1 has at least %u",
                     offered->frame_max, LEAT_AMQP_FRAME_MAX_MIN);
     client->tune.channel_max = (uint16_t)lesser(offered->channel_max, chosen->channel_max);
-    client->tune.frame_max = lesser(offered->frame_max, chosen->frame_max);
+    client->tune.frame_max = agree_frame_max(offered->frame_max, chosen->frame_max);
     client->tune.heartbeat_s = (uint16_t)lesser(offered->heartbeat_s, chosen->heartbeat_s);
     write_tune_ok(&client->tune, out);
     write_open(client, out);

@@ -56,6 +56,9 @@ struct leat_amqp_client {
     struct leat_error failure; /* FAILED: the sentence for the log */
 };
 
+/* RabbitMQ 4.1 and later refuse a Tune-Ok with less, which is what some clients choose. */
+#define LEAT_AMQP_CLIENT_FRAME_MAX_MIN 8192u
+
 /* The most that one call of leat_amqp_client_feed() writes, for a login whose Start-Ok
  * payload has PAYLOAD_LEN bytes. */
 #define LEAT_AMQP_CLIENT_OUT_MAX(payload_len) ((payload_len) + 1024u)
@@ -77,8 +80,9 @@ void leat_amqp_client_begin(struct leat_amqp_client *client, struct leat_writer 
  * except: properties that begin with `leat_` or `amqpprox_` are removed, `leat_client` is
  * added, and the capability `authentication_failure_close` is set to true (without it
  * RabbitMQ resets the connection instead of saying why). Tune-Ok is the lesser of what the
- * broker offers and what the client has chosen, 0 being no limit for sizes; the heartbeat is
- * never longer than the client's unless that is 0, and then the broker's.
+ * broker offers and what the client has chosen, 0 being no limit for sizes; a frame_max below
+ * LEAT_AMQP_CLIENT_FRAME_MAX_MIN counts as that, and what comes then has to be split for the
+ * client. The heartbeat is never longer than the client's unless that is 0, and then the broker's.
  */
 enum leat_amqp_client_event leat_amqp_client_feed(struct leat_amqp_client *client,
                                                   const uint8_t *data, size_t len,

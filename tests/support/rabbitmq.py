@@ -18,6 +18,8 @@ import time
 import process
 
 SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server"
+CONTROL = "/usr/lib/rabbitmq/bin/rabbitmqctl"
+MEMORY = "1GB"  # where the alarm is that stops publishers
 USERS = {"guest": "guest", "app": "secret-of-app"}
 VHOSTS = ["/", "other"]
 START_SECONDS = 120
@@ -75,7 +77,7 @@ class RabbitMQ:
             f"heartbeat = {self.heartbeat}",
             f"load_definitions = {self.dir}/definitions.json",
             "log.file.level = info",
-            "vm_memory_high_watermark.absolute = 1GB",
+            f"vm_memory_high_watermark.absolute = {MEMORY}",
             "disk_free_limit.absolute = 50MB",
         ]
         if self.certs:
@@ -169,6 +171,11 @@ class RabbitMQ:
         self._await(lambda: text in self.log_text(), self._server, f"the log line {text!r}",
                     seconds)
         return self.log_text()
+
+    def control(self, *command):
+        """Runs a command of rabbitmqctl's."""
+        subprocess.run([CONTROL, *command], env=self._environment(), cwd=self.dir, check=True,
+                       stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
 
     def kill(self):
         """Ends the node as a crash would."""

@@ -5,6 +5,7 @@ import functools
 import pathlib
 import resource
 import signal
+import socket
 import sys
 
 import pytest
@@ -119,6 +120,14 @@ def run_broker():
     yield run
     for one in running:
         one.stop()
+
+
+@pytest.fixture
+def dead_port():
+    """A port that refuses connections, and that nobody else is given meanwhile."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 @pytest.fixture

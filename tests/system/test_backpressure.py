@@ -82,7 +82,8 @@ def test_all_arrives_when_a_stopped_reader_resumes(sessions, stalled):
     assert works(client, broker)
 
 
-def test_both_directions_stalled_at_once(sessions):
+def test_R12_both_directions_stalled_at_once(sessions):
+    """With the buffers of both sides full, two threads waited for each other for ever."""
     leat = sessions.leat
     client, broker = sessions.open()
     down, down_digest = flow.send_until_queued(leat, broker)
@@ -103,6 +104,7 @@ def test_what_came_before_the_pause_is_delivered_without_another_byte(sessions):
 
 
 def test_R50_a_client_that_leaves_while_the_broker_does_not_read(sessions):
+    """A server noticed an end only when it could write, or span on it."""
     leat = sessions.leat
     client, broker = sessions.open()
     size, digest = flow.send_until_queued(leat, client)

@@ -3,6 +3,9 @@
 spread over time and never inside a frame; what a client still has to say reaches its broker; the
 exit status is 0 in any case."""
 import concurrent.futures
+import contextlib
+import itertools
+import signal
 import struct
 import time
 
@@ -250,6 +253,7 @@ def get_unacked(client, queue):
 
 
 def test_R18_an_ack_before_close_ok_counts(run_leat, rabbit, tls):
+    """A proxy that stopped cut off workers before they could acknowledge."""
     queue = "drained"
     with clients.connect(rabbit.port) as direct:
         channel = direct.channel()
@@ -283,3 +287,25 @@ def test_R23_it_exits_in_time(start, broker):
     assert time.monotonic() - begun < 10
     for client in silent:
         client.close()
+
+
+def come_and_go(port):
+    """Connects and logs in, again and again, until nobody listens any more."""
+    with contextlib.suppress(OSError, EOFError, AssertionError):
+        while True:
+            amqp_wire.Client(port).connect().close()
+
+
+@pytest.mark.parametrize("order", itertools.permutations(["SIGUSR1", "SIGHUP", "SIGTERM"]),
+                         ids="-".join)
+def test_R48_signals_to_busy_threads_do_not_keep_it(plain_leat, run_broker, order):
+    """Threads that were told to stop while others worked ran on for ever."""
+    leat = plain_leat(run_broker(amqp_wire.serving()),
+                      more=["--workers", "4", *SOON, "--drain.end", "1s"])
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        for _ in range(4):
+            threads.submit(come_and_go, leat.port)
+        leat.wait("closed", number=20)
+        for name in order:
+            leat.process.send_signal(getattr(signal, name))
+        assert leat.end() == 0

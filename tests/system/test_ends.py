@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import amqp_wire
+import flow
 from leat import BROKER_LOST
 
 PUBLISH = amqp_wire.method(1, "basic.publish", b"\0\0" + amqp_wire.shortstr("") * 2 + b"\0")
@@ -154,6 +155,21 @@ def test_the_brokers_heartbeat_dead(leat_of_both_kinds, run_broker):
     assert beats and beats == amqp_wire.frame(amqp_wire.HEARTBEAT, 0) * (len(beats) // 8)
 
 
+def test_R11_a_broker_that_stands_still_with_bytes_on_their_way_to_it(leat_of_both_kinds,
+                                                                       run_broker):
+    """Clients of a broker whose packets got lost hung for days."""
+    broker = run_broker(amqp_wire.held(ONE_SECOND))
+    leat, client = leat_of_both_kinds(broker, more=["--timeouts.flush", "1s"])
+    client = client().connect(heartbeat=0)
+    flow.send_until_queued(leat, client)
+    assert client.recv_to_fin() == amqp_wire.close_frame(*BROKER_LOST)
+    client.close()
+    line = leat.the_end("closed", by="broker", code=320)
+    assert line.fields["reason"] == "nothing came for 2 s, twice its heartbeat"
+    # The broker has neither read nor left, and yet is not waited for long.
+    assert flow.wait_status(leat, lambda now: now["connections"] == 0)["queued"] == 0
+
+
 # Close.
 
 def test_a_clients_close_that_the_broker_does_not_answer(leat_of_both_kinds, run_broker):
@@ -201,7 +217,8 @@ def test_a_client_that_goes_without_answering_a_close(recorded):
     assert line.fields["reason"].startswith("it closed with 541 INTERNAL_ERROR - oops; ")
 
 
-def test_a_brokers_close_is_passed_on_with_its_answer(recorded):
+def test_R29_a_brokers_close_is_passed_on_with_its_answer(recorded):
+    """Clients whose frames a broker found corrupt did not hear what was wrong."""
     leat, client, session, broker = recorded
     session.send(BODY + amqp_wire.close_frame(501, "FRAME_ERROR - \u00fc"))
     assert client.recv_frame().type == amqp_wire.BODY
@@ -212,6 +229,21 @@ def test_a_brokers_close_is_passed_on_with_its_answer(recorded):
     assert session.received == PUBLISH + amqp_wire.CLOSE_OK
     line = leat.the_end("closed", by="broker")
     assert line.fields["reason"].startswith("it closed with 501 FRAME_ERROR - ")
+
+
+@pytest.mark.parametrize("corrupt, passed_on, text", [
+    (BODY[:-1] + b"\0", BODY[:-1], "ends with octet 0x00"),
+    (amqp_wire.frame(9, 1, b"x"), b"", "unknown type 9"),
+], ids=["end-octet", "type"])
+def test_R29_a_clients_corrupt_frame_is_named(recorded, corrupt, passed_on, text):
+    """Clients were cut off for a corrupt frame without being told."""
+    leat, client, session, broker = recorded
+    client.send(PUBLISH + corrupt)
+    code, said = client.take_close()
+    assert code == 501 and said.startswith("FRAME_ERROR - ") and text in said, said
+    leat.the_end("closed", by="client", code=501)
+    broker.wait_ended()
+    assert session.received == PUBLISH + passed_on
 
 
 def test_both_close_at_the_same_time(recorded):

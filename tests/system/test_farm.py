@@ -11,7 +11,6 @@ import time
 import pytest
 
 import amqp_wire
-import process
 from leat import NO_BROKER
 
 TUNE_TOO_SMALL = amqp_wire.Tune(2047, 100, 60)
@@ -61,10 +60,19 @@ def test_sessions_at_once_are_spread_evenly(plain_leat, run_broker, count, worke
     assert spread == {address(broker): 10 for broker in brokers}
 
 
-def test_a_failing_brokers_share_goes_to_all_others(plain_leat, run_broker):
+def test_R22_brokers_without_a_limit_of_channels_share_sessions_too(plain_leat, run_broker):
+    """All sessions went to one of three nodes when they set channel_max to 0, no limit."""
+    brokers = [run_broker(amqp_wire.serving(amqp_wire.Tune(0, 131072, 60))) for _ in range(3)]
+    leat = plain_leat(*brokers)
+    for _ in range(9):
+        open_and_close(leat)
+    assert backends_of(leat, 9) == [address(broker) for broker in brokers] * 3
+    assert {session.tune.channel_max for one in brokers for session in one.sessions} == {2047}
+
+
+def test_a_failing_brokers_share_goes_to_all_others(plain_leat, run_broker, dead_port):
     brokers = brokers_in(run_broker, 3)
-    dead = process.free_ports(1)[0]
-    leat = plain_leat(brokers[0], dead, *brokers[1:])
+    leat = plain_leat(brokers[0], dead_port, *brokers[1:])
     for _ in range(2):
         open_and_close(leat)  # the second one finds the dead broker
     leat.wait("failed:")
@@ -165,10 +173,9 @@ def test_a_broker_that_is_unfit_for_one_login_keeps_its_place(plain_leat, run_br
     assert (len(unfit.sessions), len(good.sessions)) == (2, 4), "it is asked in its turn"
 
 
-def test_the_next_broker_serves_when_one_refuses_tcp(plain_leat, run_broker):
-    dead = process.free_ports(1)[0]
-    leat = plain_leat(dead, run_broker(amqp_wire.serving()))
-    assert_the_next_one_serves(leat, f"127.0.0.1:{dead}", "refused")
+def test_the_next_broker_serves_when_one_refuses_tcp(plain_leat, run_broker, dead_port):
+    leat = plain_leat(dead_port, run_broker(amqp_wire.serving()))
+    assert_the_next_one_serves(leat, f"127.0.0.1:{dead_port}", "refused")
 
 
 def test_the_next_broker_serves_when_one_does_not_answer_tcp(plain_leat, run_broker):
@@ -244,9 +251,9 @@ def test_a_brokers_words_can_not_forge_a_log_line(plain_leat, run_broker):
 
 # All of them fail.
 
-def test_when_all_fail_the_client_is_told_without_addresses(plain_leat, run_broker):
+def test_when_all_fail_the_client_is_told_without_addresses(plain_leat, run_broker, dead_port):
     bad = [run_broker(amqp_wire.babbling), run_broker(amqp_wire.refusing(541, "INTERNAL_ERROR"))]
-    leat = plain_leat(*bad, process.free_ports(1)[0])
+    leat = plain_leat(*bad, dead_port)
     for round_ in range(2):  # the second time all of them go last
         assert amqp_wire.Client(leat.port).answer_to_open() == NO_BROKER
         line = leat.wait("refused", number=round_)

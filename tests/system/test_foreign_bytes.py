@@ -54,9 +54,18 @@ def test_other_protocols_are_told_the_right_header(plain, first):
     assert works(plain)
 
 
-def test_tls_on_a_plain_port_is_named(plain, tls):
+def test_R20_tls_on_a_plain_port_is_named(plain, tls):
+    """Who spoke TLS to a plain port was reset without a word in the log."""
     with pytest.raises((ssl.SSLError, OSError)):
         amqp_wire.Client(plain.port, tls)
+    assert "TLS" in complaint(plain).text
+    assert plain.status()["failed"] == 1
+    assert works(plain)
+
+
+def test_R34_the_first_bytes_of_tls_on_a_plain_port_are_named(plain):
+    """The log had the first eight bytes as numbers, and left it to people to see TLS in them."""
+    answer_to(plain.port, bytes([22, 3, 1, 0, 138, 1, 0, 0]))
     assert "TLS" in complaint(plain).text
     assert works(plain)
 

@@ -125,6 +125,7 @@ def test_those_who_only_connect_leave_descriptors_for_sessions(start):
 
 
 def test_R16_many_short_clients_leave_nothing_behind(run_leat, broker, tls):
+    """Connections to the broker piled up until memory ran out."""
     rounds = 200
     leat = run_leat(broker)
     amqp_wire.Client(leat.port, tls).connect().close_politely()

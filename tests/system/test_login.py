@@ -107,7 +107,8 @@ def test_one_capability_is_set_and_all_others_stay(login, given, passed_on):
     (b"guest", b""), (b" guest ", b" pass word "), ("us\u00e9r".encode(), "\u5bc6\u7801".encode()),
     (b"\xff\xfe", bytes(range(1, 256))), (b'u"\\', b"%00\r\n'"), (b"u" * 255, b"p" * 4000),
 ])
-def test_odd_credentials_stay_as_they_are(login, user, password):
+def test_R14_odd_credentials_stay_as_they_are(login, user, password):
+    """A broker was shown an empty user, or another password than the client's."""
     response = b"\0" + user + b"\0" + password
     _, rest, _, leat = login(b"", response=response, locale="de_\u00c4".encode())
     assert rest == shortstr("PLAIN") + longstr(response) + shortstr("de_\u00c4")
@@ -122,7 +123,8 @@ def test_the_authorization_name_of_plain_is_kept(login, authorization):
     assert rest == shortstr("PLAIN") + longstr(response) + shortstr("en_US")
 
 
-def test_amqplain_stays_as_it_is(login):
+def test_R13_amqplain_stays_as_it_is(login):
+    """A client that logs in with AMQPLAIN was not understood."""
     response = (field("LOGIN", b"S", longstr(b"us\xffer")) + field("extra", b"V", b"")
                 + field("PASSWORD", b"S", longstr(b"\0pass\xfe")))
     _, rest, _, leat = login(b"", b"AMQPLAIN", response)
@@ -140,10 +142,11 @@ def test_a_vhost_stays_as_it_is(plain_leat, run_broker, vhost):
 
 
 @pytest.mark.parametrize("password, answer", [(b"secret-of-app", "opened"), (b"wrong", 403)])
-def test_amqplain_with_rabbitmq(plain_leat, rabbit, password, answer):
+def test_R13_amqplain_with_rabbitmq(plain_leat, rabbit, password, answer):
+    """AMQPLAIN was not even offered."""
     leat = plain_leat(rabbit)
     client = amqp_wire.Client(leat.port)
-    client.greet()
+    assert b"AMQPLAIN" in client.greet().payload
     response = (field("LOGIN", b"S", longstr("app")) + field("PASSWORD", b"S", longstr(password)))
     properties = capabilities(AUTHENTICATION + b"\x01")
     client.send_method("connection.start-ok", start_ok_args(properties, "AMQPLAIN", response))

@@ -76,7 +76,8 @@ def test_a_pair_that_does_not_match_changes_nothing(run_file, brokers, files, ce
     exchange(files, certs, key=False)
     line = reload(leat, "reload", "failed,")
     assert line.level == "error"
-    assert "does not belong to the certificate" in line.text and ".yaml:3: listeners[0].cert:" in line.text
+    assert "does not belong to the certificate" in line.text
+    assert ".yaml:3: listeners[0].cert:" in line.text
     assert shown_certificate(leat, tls) == old
 
 

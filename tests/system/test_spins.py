@@ -13,6 +13,7 @@ import pytest
 import amqp_wire
 import flow
 import process
+from leat import BROKER_LOST, NO_BROKER
 
 SUPPORT = os.path.dirname(amqp_wire.__file__)
 
@@ -35,12 +36,12 @@ def broker(run_broker):
 
 @pytest.fixture
 def start(run_leat, tls):
-    """Starts a leat before BROKER. After the test it has to come to rest, with no more descriptors
-    than after its first session."""
+    """Starts a leat before BACKENDS. After the test it has to come to rest, with no more
+    descriptors than after its first session."""
     started = []
 
-    def start_one(broker):
-        leat = run_leat(broker, more=["--timeouts.linger", "500ms"])
+    def start_one(*backends, more=()):
+        leat = run_leat(*backends, more=["--timeouts.linger", "500ms", *more])
         amqp_wire.Client(leat.port, tls).connect().close()
         flow.wait_status(leat, lambda now: now["closed"] == 1 and now["connections"] == 0)
         started.append((leat, flow.descriptors(leat)))
@@ -56,6 +57,21 @@ def start(run_leat, tls):
 @pytest.fixture
 def leat(start, broker):
     return start(broker)
+
+
+@pytest.fixture
+def tls_session(start, run_broker, certs, tls):
+    """A session with TLS on both sides: leat, the client, and the broker's bare socket."""
+    broker = run_broker(amqp_wire.held(), certs.server_context())
+    leat = start(f"amqps://127.0.0.1:{broker.port}", more=["--backend-ca", certs.ca])
+    client = amqp_wire.Client(leat.port, tls).connect()
+    yield leat, client, bare(broker.wait_sessions(2)[1])
+    client.close()
+
+
+def bare(leg):
+    """The socket under LEG's TLS, which is not to say a word more."""
+    return amqp_wire.Leg(socket.socket(fileno=leg.sock.detach()))
 
 
 def client_hello(context):
@@ -76,6 +92,7 @@ def leave(peer, how):
 
 @pytest.mark.parametrize("how", ["end", "reset"])
 def test_R31_connect_and_close(leat, how):
+    """Sockets of health checks that only connected piled up."""
     for _ in range(20):
         leave(amqp_wire.Client(leat.port), how)
     flow.wait_status(leat, lambda now: now["accepted"] == 21 and now["connections"] == 0)
@@ -83,14 +100,25 @@ def test_R31_connect_and_close(leat, how):
 
 @pytest.mark.parametrize("how", ["end", "reset"])
 def test_R39_a_client_gone_without_close_notify(leat, broker, tls, how):
-    client = amqp_wire.Client(leat.port, tls).connect()
-    raw = amqp_wire.Leg(socket.socket(fileno=client.sock.detach()))
-    leave(raw, how)
+    """A proxy read the end of a TLS connection again and again."""
+    leave(bare(amqp_wire.Client(leat.port, tls).connect()), how)
     assert leat.wait("closed", number=1).fields["by"] == "client"
     broker.wait_ended()
 
 
+@pytest.mark.parametrize("how", ["end", "reset"])
+def test_R39_a_broker_gone_without_close_notify(tls_session, how):
+    """A program that spoke to its broker over TLS took all of a core once the other end died."""
+    leat, client, broker = tls_session
+    leave(broker, how)
+    assert amqp_wire.read_close(client.expect("connection.close")) == BROKER_LOST
+    client.recv_to_end()
+    client.close()
+    assert leat.wait("closed", number=1).fields["by"] == "broker"
+
+
 def test_R39_a_client_killed(leat, broker, certs):
+    """The same, with a process that was killed."""
     program = process.start([sys.executable, "-c", PROGRAM, SUPPORT, str(leat.port),
                              str(certs.ca)], stdout=subprocess.PIPE)
     with program:
@@ -102,6 +130,7 @@ def test_R39_a_client_killed(leat, broker, certs):
 
 @pytest.mark.parametrize("how", ["end", "reset"])
 def test_R41_a_client_that_dies_in_the_tls_handshake(leat, tls, how):
+    """A proxy took all of a core for a client that died in the handshake."""
     for size in (1, 5, 100):
         before = leat.status()["failed"]
         peer = amqp_wire.Client(leat.port)
@@ -114,6 +143,7 @@ def test_R41_a_client_that_dies_in_the_tls_handshake(leat, tls, how):
 
 @pytest.mark.parametrize("how", ["end", "reset"])
 def test_R52_a_client_that_dies_after_its_hello(leat, tls, how):
+    """A handshake that was broken off was tried again and again."""
     peer = amqp_wire.Client(leat.port)
     peer.send(client_hello(tls))
     peer.recv_exactly(5)  # the server has answered
@@ -122,6 +152,7 @@ def test_R52_a_client_that_dies_after_its_hello(leat, tls, how):
 
 
 def test_R52_a_reset_right_behind_the_hello(leat, tls):
+    """The same, if the end comes before the answer."""
     for _ in range(20):
         peer = amqp_wire.Client(leat.port)
         peer.send(client_hello(tls))
@@ -130,7 +161,7 @@ def test_R52_a_reset_right_behind_the_hello(leat, tls):
 
 
 def test_R43_a_tls_client_ends_while_the_broker_lives_on(start, run_broker, tls):
-    """The broker never ends its side: leat does it for both."""
+    """A proxy took all of a core once a client had ended and the server had not."""
     broker = run_broker(amqp_wire.held())
     leat = start(broker)
     client = amqp_wire.Client(leat.port, tls).connect()
@@ -140,6 +171,7 @@ def test_R43_a_tls_client_ends_while_the_broker_lives_on(start, run_broker, tls)
 
 
 def test_R47_an_end_from_the_client_closes_both_legs(leat, broker, tls):
+    """The client had gone; the server's connection stayed."""
     client = amqp_wire.Client(leat.port, tls).connect()
     socket.socket.shutdown(client.sock, socket.SHUT_WR)  # TLS does not hear of it, and reads on
     assert client.recv_to_end() == b""
@@ -161,8 +193,8 @@ def test_a_broker_gone_leaves_leat_at_rest(start, run_broker, tls, how):
 
 
 def test_R32_a_bad_record_ends_the_session(leat, broker, tls):
-    client = amqp_wire.Client(leat.port, tls).connect()
-    raw = amqp_wire.Leg(socket.socket(fileno=client.sock.detach()))
+    """A TLS error in the midst of a session left a connection behind that nobody used."""
+    raw = bare(amqp_wire.Client(leat.port, tls).connect())
     raw.send(b"\x17\x03\x03\x00\x40" + os.urandom(64))
     raw.recv_to_end()
     raw.close()
@@ -170,3 +202,58 @@ def test_R32_a_bad_record_ends_the_session(leat, broker, tls):
     assert (line.level, line.fields["by"]) == ("warn", "client")
     assert "TLS" in line.fields["reason"]
     broker.wait_ended()
+
+
+def test_R32_a_brokers_bad_record_ends_the_session(tls_session):
+    """The same from the other side."""
+    leat, client, broker = tls_session
+    broker.send(b"\x17\x03\x03\x00\x40" + os.urandom(64))
+    assert amqp_wire.read_close(client.expect("connection.close"))[0] == 320
+    client.recv_to_end()
+    client.close()
+    broker.recv_to_end()
+    broker.close()
+    line = leat.wait("closed", number=1)
+    assert line.fields["by"] == "broker" and "TLS" in line.fields["reason"]
+
+
+@pytest.mark.parametrize("how", ["end", "reset"])
+def test_R45_clients_that_leave_as_their_broker_answers(start, broker, dead_port, tls, how):
+    """After a reload, clients that left just as the second server took the connection stayed half
+    closed, and took all of a core."""
+    leat = start(dead_port, broker)
+    for _ in range(50):
+        leave(amqp_wire.Client(leat.port, tls).ask(), how)
+    leat.process.send_signal(signal.SIGHUP)
+    leat.wait("reloaded:")
+    for _ in range(50):
+        leave(amqp_wire.Client(leat.port, tls).ask(), how)
+    amqp_wire.Client(leat.port, tls).connect().close()
+    flow.wait_status(leat, lambda now: now["accepted"] == 102 and now["connections"] == 0)
+    broker.wait_ended()
+
+
+def test_R53_a_broker_that_ends_inside_its_first_answer(start, run_broker, tls):
+    """A client read on and on behind the end of a reply that was too short."""
+    turns = iter([amqp_wire.serving(amqp_wire.NO_HEARTBEAT)])
+
+    def short(session):
+        session.recv_exactly(8)
+        session.send(amqp_wire.method(0, "connection.start", b"\0\x09")[:5])
+
+    broker = run_broker(lambda session: next(turns, short)(session))
+    leat = start(broker, more=["--timeouts.handshake", "1h"])
+    for _ in range(5):
+        assert amqp_wire.Client(leat.port, tls).answer_to_open() == NO_BROKER
+    flow.wait_status(leat, lambda now: now["refused"] == 5)
+
+
+@pytest.mark.parametrize("how", ["end", "reset"])
+def test_R60_clients_that_leave_as_their_broker_refuses(start, run_broker, tls, how):
+    """Each client that gave up while the server refused the connection cost memory for ever."""
+    broker = run_broker(amqp_wire.serving(amqp_wire.NO_HEARTBEAT))
+    leat = start(broker)
+    broker.stop()
+    for _ in range(50):
+        leave(amqp_wire.Client(leat.port, tls).ask(), how)
+    flow.wait_status(leat, lambda now: now["accepted"] == 51 and now["connections"] == 0)

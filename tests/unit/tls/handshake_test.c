@@ -268,6 +268,46 @@ static void no_tickets_are_given(void **state)
     assert_int_equal(BIO_ctrl_pending(f->raw.in), 0);
 }
 
+/* A ticket of another server's, or made up, with which early data may be sent. */
+static int offer_early_data(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_len,
+                            SSL_SESSION **session)
+{
+    static const uint8_t secret[32] = {1}, name[] = "forged", suite[] = {0x13, 0x01};
+    SSL_SESSION *made = SSL_SESSION_new();
+    (void)md;
+    assert_non_null(made);
+    assert_int_equal(SSL_SESSION_set1_master_key(made, secret, sizeof(secret)), 1);
+    assert_int_equal(SSL_SESSION_set_cipher(made, SSL_CIPHER_find(ssl, suite)), 1);
+    assert_int_equal(SSL_SESSION_set_protocol_version(made, TLS1_3_VERSION), 1);
+    assert_int_equal(SSL_SESSION_set_max_early_data(made, 10000), 1);
+    *id = name;
+    *id_len = sizeof(name);
+    *session = made;
+    return 1;
+}
+
+/* Early data can be replayed by anybody. Elsewhere, who sent some and then stalled also made the
+ * server spin. */
+static void r46_early_data_is_not_taken(void **state)
+{
+    struct fixture *f = *state;
+    size_t written = 0;
+    side_accept_raw(f, test_unix_pair);
+    SSL_set_psk_use_session_callback(f->raw.ssl, offer_early_data);
+    assert_int_equal(SSL_write_early_data(f->raw.ssl, "early", 5, &written), 1);
+    side_send_all(f);
+    test_settle(f->loop); /* it stalls here */
+    assert_int_equal(f->server.told[TEST_OPENED], 0);
+    while (!raw_tls_step(&f->raw) || f->server.told[TEST_OPENED] == 0)
+        test_poll(f->loop);
+    assert_int_equal(SSL_get_early_data_status(f->raw.ssl), SSL_EARLY_DATA_REJECTED);
+    raw_tls_write(&f->raw, "in time", 7);
+    side_send_all(f);
+    TURN_UNTIL(f->loop, f->server.got_len > 0);
+    assert_int_equal(f->server.got_len, 7);
+    assert_memory_equal(f->server.got, "in time", 7);
+}
+
 static void closing_during_the_handshake_is_at_once(void **state)
 {
     struct fixture *f = *state;
@@ -320,6 +360,7 @@ int main(void)
         SIDE_TEST(ciphers_without_forward_secrecy_are_refused),
         SIDE_TEST(a_client_that_distrusts_us_is_named_as_the_cause),
         SIDE_TEST(no_tickets_are_given),
+        SIDE_TEST(r46_early_data_is_not_taken),
         SIDE_TEST(closing_during_the_handshake_is_at_once),
         SIDE_TEST(every_event_may_close),
     };
