@@ -145,6 +145,7 @@ static void on_heartbeat(void *arg)
         char reason[80];
         (void)snprintf(reason, sizeof(reason), "nothing came for %llu s, twice its heartbeat",
                        (unsigned long long)(2 * leg->heartbeat_ms / 1000));
+        leg->is_dead = true;
         leat_session_leg_lost(leg->session, leg, reason);
         return;
     }
@@ -200,7 +201,9 @@ void leat_leg_finish(struct leat_leg *leg)
     if (shared->ending > shared->handshakes_max / 2 && linger_ms > LINGER_CROWDED_MS)
         linger_ms = LINGER_CROWDED_MS;
     stop_heartbeat(leg);
-    if (leg->stream != NULL)
+    if (leg->stream != NULL && leg->is_dead)
+        leat_stream_close(leg->stream); /* nobody would take what is queued */
+    else if (leg->stream != NULL)
         leat_stream_finish(leg->stream, config->timeout_flush_ms, linger_ms);
 }
 

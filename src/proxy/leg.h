@@ -31,9 +31,10 @@ struct leat_writer;
 
 struct leat_leg {
     struct leat_session *session;
-    struct leat_stream *stream;   /* NULL once closed, and before there is one */
-    bool is_opened;               /* the stream can be read and written */
-    bool is_heard;                /* something has been read from it */
+    struct leat_stream *stream; /* NULL once closed, and before there is one */
+    bool is_opened;             /* the stream can be read and written */
+    bool is_heard;              /* something has been read from it */
+    bool is_dead;               /* two heartbeats long nothing came: it will take nothing either */
     struct leat_amqp_relay relay; /* of what comes from this leg */
     uint64_t bytes;               /* that came from it since the session is open */
     uint64_t counted_bytes, counted_frames, counted_heartbeats; /* by leat_leg_count() */

@@ -159,14 +159,14 @@ def test_R11_a_broker_that_stands_still_with_bytes_on_their_way_to_it(leat_of_bo
                                                                        run_broker):
     """Clients of a broker whose packets got lost hung for days."""
     broker = run_broker(amqp_wire.held(ONE_SECOND))
-    leat, client = leat_of_both_kinds(broker, more=["--timeouts.flush", "1s"])
+    leat, client = leat_of_both_kinds(broker)
     client = client().connect(heartbeat=0)
     flow.send_until_queued(leat, client)
     assert client.recv_to_fin() == amqp_wire.close_frame(*BROKER_LOST)
     client.close()
     line = leat.the_end("closed", by="broker", code=320)
     assert line.fields["reason"] == "nothing came for 2 s, twice its heartbeat"
-    # The broker has neither read nor left, and yet is not waited for long.
+    # The broker has neither read nor left, and yet is not waited for.
     assert flow.wait_status(leat, lambda now: now["connections"] == 0)["queued"] == 0
 
 
