@@ -169,9 +169,9 @@ void leat_io_shutdown_send(struct leat_io *io)
     (void)shutdown(io->fd, SHUT_WR);
 }
 
-/* Sets what every connection has. A failure costs speed or patience, not the connection, and
- * is expected of sockets other than TCP's. */
-static void set_options(int fd)
+/* Sets what every connection of TCP has; those of a UNIX socket need none. A failure costs speed or
+ * patience, not the connection. */
+static void set_options(int fd, int family)
 {
     const struct {
         int level, name, value;
@@ -182,6 +182,8 @@ static void set_options(int fd)
         {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},
         {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES},
     };
+    if (family == AF_UNIX)
+        return;
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
         (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value,
                          sizeof(options[i].value));
@@ -198,7 +200,7 @@ enum leat_status leat_io_accept(struct leat_io *listener, int *out_fd,
         fd = accept4(listener->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     } while (fd < 0 && errno == EINTR);
     if (fd >= 0) {
-        set_options(fd);
+        set_options(fd, peer.ss_family);
         *out_fd = fd;
         *out_peer = peer;
         return LEAT_OK;
@@ -222,7 +224,7 @@ enum leat_status leat_io_connect(struct leat_io *io, struct leat_loop *loop,
         *out_sys = errno;
         return LEAT_EIO;
     }
-    set_options(fd);
+    set_options(fd, addr->sa_family);
     leat_loop_count(&loop->counters.connects);
     /* Interrupted or not, it goes on. */
     if (connect(fd, addr, addr_len) != 0 && errno != EINPROGRESS && errno != EINTR) {

@@ -93,9 +93,9 @@ void leat_io_shutdown_send(struct leat_io *io);
 LEAT_MUST_CHECK enum leat_status leat_io_accept(struct leat_io *listener, int *out_fd,
                                                 struct sockaddr_storage *out_peer, int *out_sys);
 
-/* Begins to connect a new TCP socket to ADDR and watches it like leat_io_open(). When it
- * becomes writable leat_io_connect_result() tells the outcome. On LEAT_EIO nothing is open
- * and errno is in *OUT_SYS. */
+/* Begins to connect a new socket, of TCP or UNIX, to ADDR and watches it like leat_io_open(). When
+ * it becomes writable leat_io_connect_result() tells the outcome. On LEAT_EIO nothing is open and
+ * errno is in *OUT_SYS. */
 LEAT_MUST_CHECK enum leat_status leat_io_connect(struct leat_io *io, struct leat_loop *loop,
                                                  const struct sockaddr *addr, socklen_t addr_len,
                                                  int *out_sys);

@@ -7,6 +7,8 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -117,6 +119,36 @@ enum leat_status leat_addr_parse(struct leat_str text, uint16_t default_port, st
     return LEAT_OK;
 }
 
+enum leat_status leat_addr_from_path(struct leat_str path, struct leat_addr *out,
+                                     struct leat_error *err)
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+
+    if (path.len == 0 || memchr(path.ptr, '\0', path.len) != NULL)
+        return refuse(path, "the path of a UNIX socket", err);
+    if (path.len > LEAT_ADDR_PATH_MAX)
+        return leat_error_set(err, LEAT_EUSAGE, 0,
+                              "the path of a UNIX socket can have no more than %d bytes, this one "
+                              "has %zu: choose a shorter one",
+                              LEAT_ADDR_PATH_MAX, path.len);
+    memcpy(un.sun_path, path.ptr, path.len);
+    *out = (struct leat_addr){.len = sizeof(un)};
+    memcpy(&out->ss, &un, sizeof(un));
+    return LEAT_OK;
+}
+
+static void from_unix(const struct sockaddr_storage *ss, struct leat_addr *out)
+{
+    struct sockaddr_un un;
+
+    memcpy(&un, ss, sizeof(un));
+    un.sun_path[LEAT_ADDR_PATH_MAX] = '\0';
+    if (un.sun_path[0] == '\0')
+        return;
+    out->len = sizeof(un);
+    memcpy(&out->ss, &un, sizeof(un));
+}
+
 void leat_addr_from_sockaddr(const struct sockaddr_storage *ss, struct leat_addr *out)
 {
     struct sockaddr_in6 in6;
@@ -127,6 +159,8 @@ void leat_addr_from_sockaddr(const struct sockaddr_storage *ss, struct leat_addr
         memcpy(&out->ss, ss, sizeof(in));
         return;
     }
+    if (ss->ss_family == AF_UNIX)
+        from_unix(ss, out);
     if (ss->ss_family != AF_INET6)
         return;
     memcpy(&in6, ss, sizeof(in6));
@@ -162,6 +196,7 @@ const char *leat_addr_text(const struct leat_addr *addr, char buf[LEAT_ADDR_TEXT
     char host[LEAT_ADDR_TEXT_MAX];
     struct sockaddr_in in;
     struct sockaddr_in6 in6;
+    struct sockaddr_un un;
     struct leat_text text;
 
     (void)leat_addr_host_text(addr, host);
@@ -178,8 +213,12 @@ const char *leat_addr_text(const struct leat_addr *addr, char buf[LEAT_ADDR_TEXT
             leat_text_add(&text, "%%%u", in6.sin6_scope_id);
         leat_text_add(&text, "]:%u", ntohs(in6.sin6_port));
         break;
+    case AF_UNIX:
+        memcpy(&un, &addr->ss, sizeof(un));
+        leat_text_add(&text, un.sun_path[0] == '\0' ? "unix" : "unix:%s", un.sun_path);
+        break;
     default:
-        leat_text_add(&text, addr->ss.ss_family == AF_UNIX ? "unix" : "unknown");
+        leat_text_add(&text, "unknown");
     }
     return buf;
 }
@@ -254,20 +293,45 @@ static const char *advice(int sys)
     }
 }
 
-/* Makes FD listen on ADDR. Returns 0 or errno. */
-static int listen_on(int fd, const struct leat_addr *addr)
+static const char *unix_advice(int sys)
+{
+    switch (sys) {
+    case EADDRINUSE:
+        return " (there is something of that name already)";
+    case ENOENT:
+        return " (its directory does not exist: make it or choose another)";
+    case EACCES:
+        return " (its directory must be writable for the user that leat runs as)";
+    default:
+        return "";
+    }
+}
+
+/* Gives FD the options that it is to listen with. Returns 0 or errno. */
+static int set_options(int fd, int family)
 {
     const int on = 1;
+    /* Before it is bound: what bind makes has this mode from the first moment on. */
+    if (family == AF_UNIX)
+        return fchmod(fd, S_IRUSR | S_IWUSR) != 0 ? errno : 0;
     /* Else a restart would have to wait for old connections to be forgotten. */
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0)
         return errno;
     /* Whatever the system's default says: so that 0.0.0.0 and [::] can stand side by side. */
-    if (addr->ss.ss_family == AF_INET6 &&
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) != 0)
-        return errno;
-    if (bind(fd, (const struct sockaddr *)&addr->ss, addr->len) != 0 || listen(fd, BACKLOG) != 0)
+    if (family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) != 0)
         return errno;
     return 0;
+}
+
+/* Makes FD listen on ADDR. Returns 0 or errno. */
+static int listen_on(int fd, const struct leat_addr *addr)
+{
+    int sys = set_options(fd, addr->ss.ss_family);
+
+    if (sys == 0 &&
+        (bind(fd, (const struct sockaddr *)&addr->ss, addr->len) != 0 || listen(fd, BACKLOG) != 0))
+        sys = errno;
+    return sys;
 }
 
 enum leat_status leat_addr_listen(const struct leat_addr *addr, int *out_fd, struct leat_error *err)
@@ -282,5 +346,5 @@ enum leat_status leat_addr_listen(const struct leat_addr *addr, int *out_fd, str
     if (fd >= 0)
         (void)close(fd);
     return leat_error_set(err, LEAT_EIO, sys, "cannot listen on %s%s", leat_addr_text(addr, text),
-                          advice(sys));
+                          addr->ss.ss_family == AF_UNIX ? unix_advice(sys) : advice(sys));
 }

@@ -1,5 +1,5 @@
 /*
- * addr.h - numeric socket addresses and their texts
+ * addr.h - numeric socket addresses, those of UNIX sockets, and their texts
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,19 +19,28 @@ struct leat_addr {
     socklen_t len;
 };
 
-/* Room for the text of any address, NUL included: "[v6%scope]:port". */
-#define LEAT_ADDR_TEXT_MAX 80
+/* The longest path of a UNIX socket, in bytes: the kernel takes no longer one. */
+#define LEAT_ADDR_PATH_MAX 107
+
+/* Room for the text of any address, NUL included: "[v6%scope]:port", "unix:/path". */
+#define LEAT_ADDR_TEXT_MAX 128
 
 /* Parses "127.0.0.1:5672", "[::1]:5671" or, with DEFAULT_PORT other than 0, the same without
  * the port. LEAT_EUSAGE, with ERR saying what is wrong, for anything else. */
 LEAT_MUST_CHECK enum leat_status leat_addr_parse(struct leat_str text, uint16_t default_port,
                                                  struct leat_addr *out, struct leat_error *err);
 
-/* Takes over what accept or getsockname wrote; an IPv4 address mapped into IPv6 becomes the
- * IPv4 address it stands for. */
+/* Makes the address of the UNIX socket at PATH. LEAT_EUSAGE, with ERR saying what is wrong, if PATH
+ * is empty, has a NUL in it, or is longer than LEAT_ADDR_PATH_MAX. */
+LEAT_MUST_CHECK enum leat_status leat_addr_from_path(struct leat_str path, struct leat_addr *out,
+                                                     struct leat_error *err);
+
+/* Takes over what accept or getsockname wrote to SS, which was zeroed before; an IPv4 address
+ * mapped into IPv6 becomes the IPv4 address it stands for. */
 void leat_addr_from_sockaddr(const struct sockaddr_storage *ss, struct leat_addr *out);
 
-/* Writes "127.0.0.1:5672" or "[::1]:5672" to BUF and returns BUF. */
+/* Writes "127.0.0.1:5672", "[::1]:5672" or "unix:/path" to BUF and returns BUF; "unix" for a
+ * socket without a path, as those that connect are. */
 const char *leat_addr_text(const struct leat_addr *addr, char buf[LEAT_ADDR_TEXT_MAX]);
 
 /* Writes the same without brackets and port, as certificates have it, to BUF; returns BUF. */
@@ -52,8 +61,9 @@ bool leat_addr_is_loopback(const struct leat_addr *addr);
 
 /*
  * Makes a non-blocking socket that listens on ADDR and returns its descriptor in *OUT_FD;
- * the caller closes it. An IPv6 one takes no IPv4 connections. LEAT_EIO with ERR naming the
- * address: in use, not ours, no right.
+ * the caller closes it. An IPv6 one takes no IPv4 connections. A UNIX one belongs to its owner
+ * alone (mode 0600), and its path must not exist yet. LEAT_EIO with ERR naming the address: in
+ * use, not ours, no right.
  */
 LEAT_MUST_CHECK enum leat_status leat_addr_listen(const struct leat_addr *addr, int *out_fd,
                                                   struct leat_error *err);

@@ -107,6 +107,7 @@ struct leat_config {
     uint64_t workers;   /* 0: not set, one a core */
     uint64_t log_level; /* enum leat_log_level */
     bool trace;
+    char *control_socket; /* NULL: none */
 
     uint64_t frame_max;
     uint64_t channel_max;

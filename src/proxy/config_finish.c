@@ -475,6 +475,25 @@ static enum leat_status wrong_value(const struct leat_config *config, unsigned l
     return leat_error_set(err, LEAT_EUSAGE, 0, "%s%s", buf, sentence);
 }
 
+static enum leat_status check_control(const struct leat_config *config, struct leat_error *err)
+{
+    const size_t offset = offsetof(struct leat_config, control_socket);
+    struct leat_addr addr;
+    struct leat_error why;
+    struct leat_text text;
+    const char *dash;
+    char buf[sizeof(err->text)];
+
+    if (config->control_socket == NULL ||
+        leat_addr_from_path(leat_str_of(config->control_socket), &addr, &why) == LEAT_OK)
+        return LEAT_OK;
+    unsigned line = line_of(config, offset, &dash);
+    const struct leat_key *key = key_at(&leat_config_table, offset);
+    leat_text_init(&text, buf, sizeof(buf));
+    leat_text_add(&text, "%s%s: %s", dash, line == 0 ? key->option : key->name, why.text);
+    return wrong_value(config, line, buf, err);
+}
+
 static enum leat_status check_values(const struct leat_config *config, struct leat_error *err)
 {
     static const size_t drain[3] = {offsetof(struct leat_config, drain_close_after_ms),
@@ -523,6 +542,8 @@ enum leat_status leat_config_finish(struct leat_config *config, struct leat_erro
     }
     if (status == LEAT_OK)
         status = check_values(config, check.err);
+    if (status == LEAT_OK)
+        status = check_control(config, check.err);
     if (status == LEAT_OK)
         status = check_listeners(&check);
     if (status == LEAT_OK)

@@ -21,6 +21,8 @@ static const struct leat_key config_keys[] = {
     {"logging.level", "log-level", LEAT_KEY_LEVEL, AT(log_level), "info", 0, 0, "what is logged"},
     {"logging.trace", "trace", LEAT_KEY_FLAG, AT(trace), NULL, 0, 0,
      "log a line for every frame, without payloads"},
+    {"control.socket", "control-socket", LEAT_KEY_FILE, AT(control_socket), NULL, 0, 0,
+     "the socket that leatctl asks over, its owner's only; none without; no reload changes it"},
     {"loopback_users", NULL, LEAT_KEY_NAMES, AT(loopback_users), "guest", 0, 0,
      "users let in from this machine only"},
     {"tune.frame_max", NULL, LEAT_KEY_SIZE, AT(frame_max), "128KiB", 4096, 16u * 1024u * 1024u,
@@ -140,6 +142,8 @@ const struct leat_section leat_sections[LEAT_SECTIONS] = {
      "Who serves the vhosts that `vhosts` does not name; without it they are refused. A file "
      "without `farms`, `vhosts` and `default` means one farm of all backends for all vhosts."},
     {"logging", LEAT_SECTION_KEYS, &leat_config_table, "What is written to standard error."},
+    {"control", LEAT_SECTION_KEYS, &leat_config_table,
+     "How a running leat is asked and told, see [control.md](control.md)."},
     {"tune", LEAT_SECTION_KEYS, &leat_config_table,
      "What clients are offered in Tune; a broker that offers less lowers it."},
     {"timeouts", LEAT_SECTION_KEYS, &leat_config_table, "How long leat waits."},
@@ -211,7 +215,7 @@ static void add_duration(struct leat_text *text, unsigned long long ms)
         leat_text_add(text, "%lluh", ms / 3600000);
 }
 
-static void add_amount(struct leat_text *text, enum leat_key_kind kind, uint64_t amount)
+void leat_key_add_amount(struct leat_text *text, enum leat_key_kind kind, uint64_t amount)
 {
     if (kind == LEAT_KEY_SIZE)
         add_size(text, amount);
@@ -258,9 +262,9 @@ const char *leat_key_allowed(const struct leat_key *key, char *buf, size_t cap)
     case LEAT_KEY_COUNT:
     case LEAT_KEY_SIZE:
     case LEAT_KEY_DURATION:
-        add_amount(&text, key->kind, key->min);
+        leat_key_add_amount(&text, key->kind, key->min);
         leat_text_add(&text, " to ");
-        add_amount(&text, key->kind, key->max);
+        leat_key_add_amount(&text, key->kind, key->max);
     }
     return buf;
 }

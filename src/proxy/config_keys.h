@@ -6,6 +6,7 @@
 #ifndef LEAT_PROXY_CONFIG_KEYS_H
 #define LEAT_PROXY_CONFIG_KEYS_H
 
+#include "base/text.h"
 #include "proxy/config.h"
 
 /* Longest name of a backend, farm or vhost, in bytes; AMQP has no longer vhosts. */
@@ -65,7 +66,7 @@ struct leat_section {
     const char *help;
 };
 
-#define LEAT_SECTIONS 10
+#define LEAT_SECTIONS 11
 
 extern const struct leat_section leat_sections[LEAT_SECTIONS];
 
@@ -103,6 +104,9 @@ void *leat_config_grow(void *at, size_t count, size_t each);
 
 /* Empties the list of KEY, which may have its default. */
 void leat_key_clear_names(void *base, const struct leat_key *key);
+
+/* Appends AMOUNT, of a key of KIND, as a person writes it: "4 bytes", "64KiB", "10s". */
+void leat_key_add_amount(struct leat_text *text, enum leat_key_kind kind, uint64_t amount);
 
 /* Writes what KEY allows, such as "100ms to 24h" or "true or false", to BUF; returns BUF. */
 const char *leat_key_allowed(const struct leat_key *key, char *buf, size_t cap);

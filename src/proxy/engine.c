@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "proxy/json_out.h"
 #include "proxy/snapshot.h"
 #include "proxy/worker.h"
 #include "tls/ctx.h"
@@ -29,6 +31,17 @@ struct leat_engine {
     void *drained_arg;
 };
 
+static struct leat_addr address_of(int fd)
+{
+    struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
+    socklen_t len = sizeof(ss);
+    struct leat_addr addr;
+
+    (void)getsockname(fd, (struct sockaddr *)&ss, &len);
+    leat_addr_from_sockaddr(&ss, &addr);
+    return addr;
+}
+
 static enum leat_status listen_all(struct leat_shared *shared, struct leat_error *err)
 {
     const struct leat_config *config = shared->snapshot->config;
@@ -38,6 +51,7 @@ static enum leat_status listen_all(struct leat_shared *shared, struct leat_error
             leat_addr_listen(&config->listeners.at[i].endpoint.addr, &shared->listener_fds[i], err);
         if (status != LEAT_OK)
             return status;
+        shared->listener_addrs[i] = address_of(shared->listener_fds[i]);
         shared->listener_count++;
     }
     return LEAT_OK;
@@ -109,6 +123,12 @@ static enum leat_status make_workers(struct leat_shared *shared, struct leat_err
     return LEAT_OK;
 }
 
+static void note_loaded(struct leat_shared *shared, const struct leat_snapshot *snapshot)
+{
+    shared->life.loaded_at = leat_json_now_ms();
+    shared->life.contexts += leat_snapshot_contexts(snapshot);
+}
+
 static void on_drain_close(void *arg);
 static void on_drain_end(void *arg);
 static void on_drain_poll(void *arg);
@@ -130,6 +150,8 @@ enum leat_status leat_engine_new(struct leat_snapshot *snapshot, struct leat_log
     engine->shared.snapshot = leat_snapshot_ref(snapshot);
     engine->shared.log = log;
     engine->shared.next_id = 1;
+    note_loaded(&engine->shared, snapshot);
+    engine->shared.life.started_at = engine->shared.life.loaded_at;
     apply(&engine->shared, snapshot->config);
     status = listen_all(&engine->shared, err);
     if (status == LEAT_OK)
@@ -178,6 +200,22 @@ void leat_engine_replace(struct leat_engine *engine, struct leat_snapshot *snaps
     shared->snapshot = snapshot;
     (void)pthread_mutex_unlock(&shared->snapshot_lock);
     leat_snapshot_unref(old);
+    note_loaded(shared, snapshot);
+    shared->life.reloads++;
+}
+
+void leat_engine_reload_failed(struct leat_engine *engine, const char *reason)
+{
+    struct leat_life *life = &engine->shared.life;
+
+    life->failed_reloads++;
+    life->last_failure_at = leat_json_now_ms();
+    (void)snprintf(life->last_failure, sizeof(life->last_failure), "%s", reason);
+}
+
+struct leat_shared *leat_engine_shared(struct leat_engine *engine)
+{
+    return &engine->shared;
 }
 
 static void log_backends(const struct leat_shared *shared)
@@ -193,13 +231,11 @@ static void log_listeners(const struct leat_shared *shared)
 {
     for (size_t i = 0; i < shared->listener_count; i++) {
         const struct leat_endpoint *endpoint = &shared->snapshot->config->listeners.at[i].endpoint;
-        struct leat_addr addr = endpoint->addr;
         char text[LEAT_ADDR_TEXT_MAX];
 
-        addr.len = sizeof(addr.ss);
-        (void)getsockname(shared->listener_fds[i], (struct sockaddr *)&addr.ss, &addr.len);
         leat_log_line(shared->log, LEAT_LOG_INFO, "listening on=%s://%s",
-                      endpoint->tls ? "amqps" : "amqp", leat_addr_text(&addr, text));
+                      endpoint->tls ? "amqps" : "amqp",
+                      leat_addr_text(&shared->listener_addrs[i], text));
     }
 }
 
@@ -262,23 +298,28 @@ static uint64_t counter_at(const void *counters, size_t offset)
     return *(const _Atomic uint64_t *)(const void *)((const char *)counters + offset);
 }
 
-static void add_counters(struct leat_text *line, const struct leat_shared *shared)
+void leat_shared_each_counter(const struct leat_shared *shared, leat_counter_fn *fn, void *arg)
 {
     for (size_t c = 0; c < LENGTH(worker_counters); c++) {
         uint64_t sum = 0;
         for (unsigned i = 0; i < shared->worker_count; i++)
             sum += counter_at(&shared->workers[i].count, worker_counters[c].offset);
-        leat_text_add(line, " %s=%llu", worker_counters[c].name, (unsigned long long)sum);
+        fn(arg, worker_counters[c].name, sum);
     }
     for (size_t c = 0; c < LENGTH(loop_counters); c++) {
         uint64_t sum = 0;
         for (unsigned i = 0; i < shared->worker_count; i++)
             sum += counter_at(leat_loop_counters(shared->workers[i].loop), loop_counters[c].offset);
-        leat_text_add(line, " %s=%llu", loop_counters[c].name, (unsigned long long)sum);
+        fn(arg, loop_counters[c].name, sum);
     }
 }
 
-static uint64_t load_of_all(const struct leat_shared *shared)
+static void add_counter(void *arg, const char *name, uint64_t value)
+{
+    leat_text_add(arg, " %s=%llu", name, (unsigned long long)value);
+}
+
+uint64_t leat_shared_connections(const struct leat_shared *shared)
 {
     uint64_t load = 0;
 
@@ -287,23 +328,30 @@ static uint64_t load_of_all(const struct leat_shared *shared)
     return load;
 }
 
-void leat_engine_log_status(const struct leat_engine *engine)
+uint64_t leat_shared_sessions(const struct leat_shared *shared)
 {
-    const struct leat_shared *shared = &engine->shared;
     uint64_t closed = 0, opened = 0;
-    char buf[1000];
-    struct leat_text line;
 
     /* In this order: a session that ends meanwhile must not be counted as closed only. */
     for (unsigned i = 0; i < shared->worker_count; i++)
         closed += shared->workers[i].count.closed;
     for (unsigned i = 0; i < shared->worker_count; i++)
         opened += shared->workers[i].count.opened;
+    return opened - closed;
+}
+
+void leat_engine_log_status(const struct leat_engine *engine)
+{
+    const struct leat_shared *shared = &engine->shared;
+    char buf[1000];
+    struct leat_text line;
+
     leat_text_init(&line, buf, sizeof(buf));
     leat_text_add(&line, "status connections=%llu sessions=%llu handshakes=%llu queued=%zu",
-                  (unsigned long long)load_of_all(shared), (unsigned long long)(opened - closed),
+                  (unsigned long long)leat_shared_connections(shared),
+                  (unsigned long long)leat_shared_sessions(shared),
                   (unsigned long long)shared->handshakes, (size_t)shared->account.held);
-    add_counters(&line, shared);
+    leat_shared_each_counter(shared, add_counter, &line);
     leat_log_line(shared->log, LEAT_LOG_INFO, "%s", buf);
 }
 
@@ -326,7 +374,7 @@ static void on_drain_poll(void *arg)
 {
     struct leat_engine *engine = arg;
 
-    if (load_of_all(&engine->shared) == 0) {
+    if (leat_shared_connections(&engine->shared) == 0) {
         leat_log_line(engine->shared.log, LEAT_LOG_INFO, "drained: no session is left");
         finish_drain(engine);
         return;
@@ -350,12 +398,13 @@ static void on_drain_end(void *arg)
 
     leat_log_line(engine->shared.log, LEAT_LOG_WARN,
                   "draining took too long (drain.end): connections=%llu are cut",
-                  (unsigned long long)load_of_all(&engine->shared));
+                  (unsigned long long)leat_shared_connections(&engine->shared));
     finish_drain(engine);
 }
 
 void leat_engine_drain(struct leat_engine *engine, void (*done)(void *arg), void *arg)
 {
+    engine->shared.life.is_draining = true;
     engine->drained = done;
     engine->drained_arg = arg;
     for (unsigned i = 0; i < engine->shared.worker_count; i++)
@@ -364,7 +413,7 @@ void leat_engine_drain(struct leat_engine *engine, void (*done)(void *arg), void
         engine->shared.log, LEAT_LOG_INFO,
         "draining: no new connections; connections=%llu may end by themselves for "
         "%llu s",
-        (unsigned long long)load_of_all(&engine->shared),
+        (unsigned long long)leat_shared_connections(&engine->shared),
         (unsigned long long)(engine->shared.snapshot->config->drain_close_after_ms / 1000));
     leat_timer_start(engine->control, &engine->drain_close,
                      engine->shared.snapshot->config->drain_close_after_ms);

@@ -18,6 +18,7 @@
 struct leat_engine;
 struct leat_log;
 struct leat_loop;
+struct leat_shared;
 struct leat_snapshot;
 
 /*
@@ -39,6 +40,12 @@ const struct leat_snapshot *leat_engine_snapshot(const struct leat_engine *engin
  * are there keep theirs. leat_snapshot_may_replace() has allowed it. */
 void leat_engine_replace(struct leat_engine *engine, struct leat_snapshot *snapshot);
 
+/* Notes that a new configuration was to be taken into use but can't be, and why. */
+void leat_engine_reload_failed(struct leat_engine *engine, const char *reason);
+
+/* What the workers share; belongs to the engine. */
+struct leat_shared *leat_engine_shared(struct leat_engine *engine);
+
 /* Logs one line with what the workers have counted. */
 void leat_engine_log_status(const struct leat_engine *engine);
 
@@ -48,5 +55,13 @@ void leat_engine_drain(struct leat_engine *engine, void (*done)(void *arg), void
 
 /* Stops the workers, cutting the sessions that are left, and frees all. NULL is a no-op. */
 void leat_engine_free(struct leat_engine *engine);
+
+/* How many connections there are, and how many sessions are open. */
+uint64_t leat_shared_connections(const struct leat_shared *shared);
+uint64_t leat_shared_sessions(const struct leat_shared *shared);
+
+/* Calls FN with everything that is counted, summed up over the workers, and its name. */
+typedef void leat_counter_fn(void *arg, const char *name, uint64_t value);
+void leat_shared_each_counter(const struct leat_shared *shared, leat_counter_fn *fn, void *arg);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "proxy/tally.h"
 
 void leat_backend_init(struct leat_backend *backend, size_t index,
                        const struct leat_backend_config *config)
@@ -18,6 +19,7 @@ void leat_backend_inherit(struct leat_backend *backend, const struct leat_backen
     backend->retry_at_ms = before->retry_at_ms;
     backend->backoff_ms = before->backoff_ms;
     backend->sessions = before->sessions;
+    backend->tally = leat_tally_ref(before->tally);
 }
 
 enum leat_status leat_farm_new(struct leat_backend *backends, const uint8_t *members, size_t count,

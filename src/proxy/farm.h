@@ -29,6 +29,8 @@
 #define LEAT_BACKEND_BACKOFF_MIN_MS 5000u
 #define LEAT_BACKEND_BACKOFF_MAX_MS 60000u
 
+struct leat_tally;
+
 struct leat_backend {
     size_t index; /* in the configuration */
     const struct leat_backend_config *config;
@@ -36,6 +38,7 @@ struct leat_backend {
     _Atomic uint64_t retry_at_ms;  /* it goes last until then */
     _Atomic uint32_t backoff_ms;   /* of the last failure; 0 after a success */
     _Atomic uint64_t sessions;     /* opened on it */
+    struct leat_tally *tally;      /* what is told of it; the snapshot's */
 };
 
 struct leat_farm {

@@ -8,20 +8,34 @@
 #include "base/str.h"
 #include "tls/stream.h"
 
-void leat_session_set_state(struct leat_session *session, enum leat_session_state state)
+const char *leat_session_state_name(enum leat_session_state state)
 {
     static const char *const names[] = {"tls", "handshake", "search", "open", "closing", "ending"};
+
+    return names[state];
+}
+
+const char *leat_session_by_name(enum leat_session_by by)
+{
+    static const char *const names[] = {"client", "broker", "leat"};
+
+    return names[by];
+}
+
+void leat_session_set_state(struct leat_session *session, enum leat_session_state state)
+{
+    const char *next = leat_session_state_name(state);
+    const char *now = leat_session_state_name(session->state);
     /* Forward only, and any state may be followed by the last. */
     bool allowed = state > session->state;
 
     if (!allowed) {
         leat_session_end(session, &(struct leat_session_end){.by = LEAT_BY_LEAT},
-                         "internal error: from state %s to %s", names[session->state],
-                         names[state]);
+                         "internal error: from state %s to %s", now, next);
         return;
     }
     leat_log_line(session->worker->shared->log, LEAT_LOG_DEBUG, "session=%llu state=%s was=%s",
-                  (unsigned long long)session->id, names[state], names[session->state]);
+                  (unsigned long long)session->id, next, now);
     session->state = state;
 }
 
@@ -168,13 +182,15 @@ static struct leat_session *new_session(struct leat_worker *worker, size_t liste
         return NULL;
     }
     leat_timer_init(&session->handshake->search_deadline, NULL, NULL);
+    leat_amqp_relay_init(&session->handshake->seen_client, 0, 0);
     session->worker = worker;
     session->snapshot = leat_shared_snapshot(shared);
     session->config = session->snapshot->config;
     session->listener = listener;
     session->id = shared->next_id++;
     session->state = listens_with_tls(session) ? LEAT_SESSION_TLS : LEAT_SESSION_HANDSHAKE;
-    session->trace = shared->tracing;
+    session->logs_frames = shared->tracing;
+    session->trace = session->logs_frames;
     session->peer = *peer;
     session->began_at = leat_loop_now_ms(worker->loop);
     leat_leg_init(&session->client, session);
@@ -226,19 +242,19 @@ void leat_session_handshake_free(struct leat_session_handshake *handshake, struc
 void leat_session_free(struct leat_session *session)
 {
     leat_timer_stop(session->worker->loop, &session->deadline);
-    leat_list_remove(&session->link);
+    leat_worker_forget(session->worker, session);
     session->worker->count.load--;
     session->worker->shared->ending--;
     leat_amqp_login_fini(&session->login);
+    leat_mem_free(session->connection_name);
     leat_snapshot_unref(session->snapshot);
     leat_mem_free(session);
 }
 
-void leat_session_cut(struct leat_session *session)
+void leat_session_cut(struct leat_session *session, const char *reason)
 {
     if (session->state != LEAT_SESSION_ENDING)
-        leat_session_end(session, &(struct leat_session_end){.by = LEAT_BY_LEAT},
-                         "leat has stopped");
+        leat_session_end(session, &(struct leat_session_end){.by = LEAT_BY_LEAT}, "%s", reason);
     leat_leg_close(&session->client);
     leat_leg_close(&session->broker);
 }

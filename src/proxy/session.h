@@ -60,8 +60,10 @@ struct leat_session_handshake {
     struct leat_farm_search search;
     struct leat_timer search_deadline;
     char last_failure[160]; /* of the backends that were tried, for the log */
-    uint64_t tried_at;      /* when the present backend was begun */
-    bool login_sent;        /* to the present backend */
+    struct leat_amqp_relay seen_client, seen_broker; /* find the frames of both, for the trace */
+    size_t header_seen;                              /* bytes of the client's protocol header */
+    uint64_t tried_at;                               /* when the present backend was begun */
+    bool login_sent;                                 /* to the present backend */
     uint8_t properties[LEAT_AMQP_SERVER_PROPERTIES_MAX]; /* what the client is told of the broker */
     char peer[LEAT_ADDR_TEXT_MAX + 8];                   /* what the broker is told of the client */
     size_t early_len;
@@ -74,7 +76,8 @@ struct leat_session {
     uint64_t id;
     enum leat_session_state state;
     bool was_open;
-    bool trace;
+    bool trace;                      /* the frames are told, to the log or to who watches */
+    bool logs_frames;                /* to the log: --trace */
     bool is_counted;                 /* against limits.sessions */
     enum leat_session_by closing_by; /* in CLOSING: whose Close it was */
     bool client_answered;   /* likewise, of a Close of leat's: the broker's turn has come */
@@ -88,6 +91,7 @@ struct leat_session {
     struct leat_leg client, broker;
     struct leat_backend *backend;
     struct leat_amqp_login login; /* user and vhost; the secret only until the session is open */
+    char *connection_name;        /* as the client calls itself; NULL: it does not */
     struct leat_session_handshake *handshake; /* NULL once open */
     struct leat_timer deadline;               /* of the present step */
     uint64_t began_at;
@@ -108,6 +112,10 @@ struct leat_session_end {
     struct leat_amqp_close close; /* unless told is LEAT_CLOSE_NONE */
 };
 
+/* "tls", "handshake" and so on; "client", "broker", "leat". */
+const char *leat_session_state_name(enum leat_session_state state);
+const char *leat_session_by_name(enum leat_session_by by);
+
 /* session.c */
 
 /* Takes over FD, accepted on the listener of that index from PEER; `load` and `handshakes` have
@@ -127,8 +135,8 @@ void leat_session_free(struct leat_session *session);
 /* Frees what only the handshakes needed, credentials overwritten. NULL is a no-op. */
 void leat_session_handshake_free(struct leat_session_handshake *handshake, struct leat_loop *loop);
 
-/* Ends the session at once, whatever is under way; for the end of the process. */
-void leat_session_cut(struct leat_session *session);
+/* Ends the session at once, whatever is under way. */
+void leat_session_cut(struct leat_session *session, const char *reason);
 
 /* session_accept.c: the client's handshake */
 void leat_session_accept_opened(struct leat_session *session);
@@ -191,6 +199,14 @@ void leat_session_close_unanswered(struct leat_session *session, const char *why
  */
 bool leat_session_drain(struct leat_session *session);
 
+/* Likewise, because the operator wants this one to end. */
+bool leat_session_close_by_operator(struct leat_session *session);
+
+/* What kind of end it is: "closed", of one that was open, "refused", told by a Close, or "failed".
+ */
+const char *leat_session_end_how(const struct leat_session *session,
+                                 const struct leat_session_end *end);
+
 /* session_log.c */
 
 /* Logs that the session is open. */
@@ -201,9 +217,10 @@ void leat_session_log_end(const struct leat_session *session, const struct leat_
                           const char *reason);
 
 /*
- * The trace (--trace), a line a frame: of the relay, where one begins at FROM; of the LEN bytes
- * of frames at DATA that leat itself sends to TO; of the LEN bytes that FROM sends to leat
- * before the session is open.
+ * The trace, for the log (--trace) and for who watches, a line a frame: of the relay, where one
+ * begins at FROM; of the LEN bytes of frames at DATA that leat itself sends to TO; of the LEN bytes
+ * that FROM sends to leat before the session is open, which are to be given also when there is no
+ * trace: one may begin in the middle.
  */
 void leat_session_log_frame(const struct leat_session *session, const struct leat_leg *from);
 void leat_session_log_own_frames(const struct leat_session *session, const struct leat_leg *to,

@@ -1,10 +1,13 @@
 /* The client's handshake: leat plays the broker. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "amqp/table.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "buf/writer.h"
 #include "proxy/session.h"
+
+#define CONNECTION_NAME_MAX 128u
 
 void leat_session_accept_opened(struct leat_session *session)
 {
@@ -38,13 +41,29 @@ static void keep_early(struct leat_session *session, const uint8_t *data, size_t
     handshake->early_len = len;
 }
 
+/* Keeps as much of NAME, which is not to be cut inside a character, as is worth showing. */
+static void keep_name(struct leat_session *session, struct leat_str name)
+{
+    if (name.len > CONNECTION_NAME_MAX) {
+        name.len = CONNECTION_NAME_MAX;
+        while (name.len > 0 && ((unsigned char)name.ptr[name.len] & 0xC0) == 0x80)
+            name.len--;
+    }
+    if (name.len > 0)
+        session->connection_name = leat_mem_dup(name); /* without memory it has none */
+}
+
 /* Takes over what the client has said of itself. */
 static void take_login(struct leat_session *session)
 {
     struct leat_amqp_login *login = &session->handshake->server.login;
+    struct leat_amqp_field field;
 
     session->login = *login;
     memset(login, 0, sizeof(*login));
+    if (leat_amqp_table_find(session->login.client_properties, leat_str_of("connection_name"),
+                             &field))
+        keep_name(session, leat_amqp_field_contents(&field));
 }
 
 /* Acts on what the server's part says. */
@@ -93,8 +112,7 @@ static void read_some(struct leat_session *session, const uint8_t *data, size_t 
 
     leat_writer_init(&out, answer, sizeof(answer));
     event = leat_amqp_server_feed(server, data, len, &taken, &out);
-    if (session->trace)
-        leat_session_log_handshake(session, &session->client, data, taken);
+    leat_session_log_handshake(session, &session->client, data, taken);
     if (!leat_leg_write_own(&session->client, &out))
         event = LEAT_AMQP_SERVER_NOMEM;
     leat_leg_tune(&session->client, &server->login.tune);

@@ -6,6 +6,8 @@
 #include "base/text.h"
 #include "buf/writer.h"
 #include "proxy/session.h"
+#include "proxy/tally.h"
+#include "proxy/watch.h"
 
 /* Sends a frame of leat's own to LEG, unless the leg is inside a frame of the other side's:
  * that one can never be completed, and nothing may stand in its place. */
@@ -42,6 +44,8 @@ static void count(struct leat_session *session, const struct leat_session_end *e
 {
     struct leat_worker_counters *counters = &session->worker->count;
 
+    if (session->was_open)
+        leat_tally_closed(session->backend->tally);
     if (session->was_open)
         counters->closed++;
     else if (end->told == LEAT_CLOSE_SENT)
@@ -81,6 +85,7 @@ void leat_session_end(struct leat_session *session, const struct leat_session_en
         end.told = LEAT_CLOSE_SENT;
     count(session, &end);
     leat_session_log_end(session, &end, reason);
+    leat_watch_ended(session, &end, reason);
     leat_timer_stop(session->worker->loop, &session->deadline);
     leat_session_set_state(session, LEAT_SESSION_ENDING);
     if (must_tell)
@@ -220,27 +225,42 @@ void leat_session_close_unanswered(struct leat_session *session, const char *why
     end_closing(session, more);
 }
 
-bool leat_session_drain(struct leat_session *session)
+/* Begins to end the session for REASON, with a Close 320 of TEXT; see leat_session_drain(). */
+static bool force(struct leat_session *session, struct leat_str text, const char *reason)
 {
-    static const struct leat_session_end end = {
+    const struct leat_session_end end = {
         .by = LEAT_BY_LEAT,
         .orderly = true,
         .told = LEAT_CLOSE_DUE,
-        .close = {LEAT_AMQP_CONNECTION_FORCED,
-                  LEAT_STR_INIT("CONNECTION_FORCED - the proxy is shutting down")},
+        .close = {LEAT_AMQP_CONNECTION_FORCED, text},
     };
 
     if (session->state == LEAT_SESSION_CLOSING || session->state == LEAT_SESSION_ENDING)
         return true;
     if (session->state != LEAT_SESSION_OPEN) {
-        leat_session_end(session, &end, "leat is shutting down");
+        leat_session_end(session, &end, "%s", reason);
         return true;
     }
     if (!leat_leg_may_insert(&session->client))
         return false;
     send_close(&session->client, &end.close);
     session->closed_with_200 = true;
-    (void)snprintf(session->close_reason, sizeof(session->close_reason), "leat is shutting down");
+    (void)snprintf(session->close_reason, sizeof(session->close_reason), "%s", reason);
     begin_closing(session, LEAT_BY_LEAT);
     return true;
+}
+
+bool leat_session_drain(struct leat_session *session)
+{
+    static const struct leat_str text =
+        LEAT_STR_INIT("CONNECTION_FORCED - the proxy is shutting down");
+
+    return force(session, text, "leat is shutting down");
+}
+
+bool leat_session_close_by_operator(struct leat_session *session)
+{
+    static const struct leat_str text = LEAT_STR_INIT("CONNECTION_FORCED - closed by the operator");
+
+    return force(session, text, "closed by the operator");
 }

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "buf/reader.h"
 #include "proxy/session.h"
+#include "proxy/watch.h"
 
 #define LINE_MAX_BYTES 1000
 #define NAME_MAX_BYTES 64
@@ -89,22 +90,27 @@ static bool is_worth_a_line(const struct leat_session *session, const struct lea
                                has_name ? &shared->rate_refused : &shared->rate_early, EARLY_BURST);
 }
 
+const char *leat_session_end_how(const struct leat_session *session,
+                                 const struct leat_session_end *end)
+{
+    if (session->was_open)
+        return "closed";
+    return (end->told == LEAT_CLOSE_SENT) ? "refused" : "failed";
+}
+
 void leat_session_log_end(const struct leat_session *session, const struct leat_session_end *end,
                           const char *reason)
 {
-    static const char *const by[] = {"client", "broker", "leat"};
     const struct leat_worker *worker = session->worker;
-    const char *event = (end->told == LEAT_CLOSE_SENT) ? "refused" : "failed";
     uint64_t ms = leat_loop_now_ms(worker->loop) - session->began_at;
     char buf[LINE_MAX_BYTES];
     struct leat_text line;
 
-    if (session->was_open)
-        event = "closed";
     if (!is_worth_a_line(session, end))
         return;
     leat_text_init(&line, buf, sizeof(buf));
-    leat_text_add(&line, "%s by=%s", event, by[end->by]);
+    leat_text_add(&line, "%s by=%s", leat_session_end_how(session, end),
+                  leat_session_by_name(end->by));
     if (end->told == LEAT_CLOSE_SENT)
         leat_text_add(&line, " code=%u", end->close.code);
     leat_text_add(&line, " reason=");
@@ -150,19 +156,26 @@ static const char *leg_name(const struct leat_session *session, const struct lea
     return (leg == &session->client) ? "client" : "broker";
 }
 
-/* A frame on LEG, on its way FROM one TO another. */
+/* Tells of a frame on LEG, on its way FROM one TO another. */
 static void log_frame(const struct leat_leg *leg, const char *from, const char *to,
                       const struct leat_amqp_frame_head *head, uint32_t method)
 {
     const struct leat_session *session = leg->session;
     const struct leat_log *log = session->worker->shared->log;
+    const char *name = frame_name(head, method);
     char buf[160];
     struct leat_text line;
 
+    leat_watch_frame(
+        session,
+        &(struct leat_watch_frame){
+            .from = from, .to = to, .leg = leg_name(session, leg), .head = head, .method = name});
+    if (!session->logs_frames)
+        return;
     leat_text_init(&line, buf, sizeof(buf));
     leat_text_add(&line, "session=%llu %s->%s leg=%s channel=%u %s size=%lu",
                   (unsigned long long)session->id, from, to, leg_name(session, leg), head->channel,
-                  frame_name(head, method), (unsigned long)head->size);
+                  name, (unsigned long)head->size);
     /* --trace asks for these lines by itself, whatever the level. */
     log->write(log->arg, LEAT_LOG_TRACE, (struct leat_str){line.buf, line.len});
 }
@@ -196,22 +209,24 @@ void leat_session_log_own_frames(const struct leat_session *session, const struc
 void leat_session_log_handshake(struct leat_session *session, struct leat_leg *from,
                                 const uint8_t *data, size_t len)
 {
-    /* The relay has nothing to do before the session is open, and knows how to find the frames
-     * in bytes that are cut anywhere. */
+    struct leat_session_handshake *handshake = session->handshake;
+    bool is_client = from == &session->client;
+    /* A relay knows how to find the frames in bytes that are cut anywhere. */
+    struct leat_amqp_relay *seen = is_client ? &handshake->seen_client : &handshake->seen_broker;
     struct leat_amqp_op op = {.kind = LEAT_AMQP_OP_DROP};
 
-    if (from == &session->client && from->bytes < LEAT_AMQP_PROTOCOL_SIZE) {
-        size_t header = LEAT_AMQP_PROTOCOL_SIZE - (size_t)from->bytes;
+    if (is_client && handshake->header_seen < LEAT_AMQP_PROTOCOL_SIZE) {
+        size_t header = LEAT_AMQP_PROTOCOL_SIZE - handshake->header_seen;
         header = (header < len) ? header : len;
-        from->bytes += header;
+        handshake->header_seen += header;
         data += header;
         len -= header;
     }
-    from->relay.trace = true;
-    while (op.kind != LEAT_AMQP_OP_MORE && op.kind != LEAT_AMQP_OP_ERROR) {
-        leat_amqp_relay_next(&from->relay, data, len, &op);
+    seen->trace = session->trace;
+    while (seen->error_code == 0 && op.kind != LEAT_AMQP_OP_MORE) {
+        leat_amqp_relay_next(seen, data, len, &op);
         if (op.kind == LEAT_AMQP_OP_FRAME)
-            log_frame(from, leg_name(session, from), "leat", &from->relay.head, from->relay.method);
+            log_frame(from, leg_name(session, from), "leat", &seen->head, seen->method);
         data += op.taken;
         len -= op.taken;
     }

@@ -5,6 +5,8 @@
 #include "base/str.h"
 #include "buf/writer.h"
 #include "proxy/session.h"
+#include "proxy/tally.h"
+#include "proxy/watch.h"
 
 static void write_out(struct leat_session *session, struct leat_writer *out)
 {
@@ -50,7 +52,6 @@ static void opened(struct leat_session *session, const uint8_t *rest, size_t res
         leat_log_line(shared->log, LEAT_LOG_INFO, "backend=%s works again", session->backend->text);
     leat_amqp_relay_init(&session->client.relay, client->frame_max, broker->frame_max);
     leat_amqp_relay_init(&session->broker.relay, broker->frame_max, client->frame_max);
-    session->client.bytes = 0;
     session->client.relay.trace = session->trace;
     session->broker.relay.trace = session->trace;
     session->handshake = NULL;
@@ -60,7 +61,9 @@ static void opened(struct leat_session *session, const uint8_t *rest, size_t res
     leat_amqp_login_forget_secret(&session->login);
     leat_stream_set_secret(session->client.stream, false);
     leat_session_set_state(session, LEAT_SESSION_OPEN);
+    leat_tally_opened(session->backend->tally);
     leat_session_log_opened(session);
+    leat_watch_opened(session);
     tell_open_ok(session);
     if (session->state != LEAT_SESSION_ENDING && handshake->early_len > 0)
         leat_session_relay(session, &session->client, handshake->early, handshake->early_len);
@@ -110,6 +113,7 @@ static bool act(struct leat_session *session, enum leat_amqp_client_event event,
     case LEAT_AMQP_CLIENT_STARTED:
         session->handshake->login_sent = true;
         leat_farm_learn_properties(session->farm, session->handshake->client.properties);
+        leat_tally_learn(session->backend->tally, session->handshake->client.properties);
         return true;
     case LEAT_AMQP_CLIENT_OPEN:
         opened(session, data, len);
@@ -150,8 +154,7 @@ static void feed(struct leat_session *session, const uint8_t *data, size_t len)
         leat_writer_init(&out, answer, cap);
         enum leat_amqp_client_event event = leat_amqp_client_feed(client, data, len, &taken, &out);
         struct leat_stream *stream = session->broker.stream;
-        if (session->trace)
-            leat_session_log_handshake(session, &session->broker, data, taken);
+        leat_session_log_handshake(session, &session->broker, data, taken);
         write_out(session, &out);
         if (session->broker.stream != stream)
             break;

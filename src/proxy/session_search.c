@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "buf/writer.h"
 #include "proxy/session.h"
+#include "proxy/tally.h"
 #include "tls/stream.h"
 
 #define PASS_OVER_BURST 5
@@ -53,6 +54,7 @@ static void blame_backend(struct leat_session *session, const char *reason)
     char quoted[400];
 
     keep_failure(session, reason);
+    leat_tally_failed(backend->tally, reason);
     (void)quote(quoted, sizeof(quoted), reason);
     if (backoff != 0)
         leat_log_line(log, LEAT_LOG_WARN,
@@ -221,7 +223,7 @@ void leat_session_search_next(struct leat_session *session)
     session->handshake->tried_at = leat_loop_now_ms(session->worker->loop);
     session->handshake->login_sent = false;
     session->broker.is_opened = false;
-    leat_amqp_relay_init(&session->broker.relay, 0, 0); /* a trace may have used it */
+    leat_amqp_relay_init(&session->handshake->seen_broker, 0, 0);
     leat_session_set_deadline(session, session->config->timeout_connect_ms);
     if (connect_to(session, backend, &err) != LEAT_OK)
         connecting_failed(session, &err);

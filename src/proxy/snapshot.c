@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "proxy/config_keys.h"
 #include "proxy/config_place.h"
+#include "proxy/tally.h"
 #include "tls/ctx.h"
 
 /* Puts before ERR's text where the file that it is about is configured: PATH, that of an item,
@@ -128,7 +129,8 @@ static bool is_same_backend(const struct leat_backend_config *a,
            is_same_text(a->verify_name, b->verify_name);
 }
 
-static void init_backends(struct leat_snapshot *snapshot, const struct leat_snapshot *old)
+static enum leat_status init_backends(struct leat_snapshot *snapshot,
+                                      const struct leat_snapshot *old)
 {
     const struct leat_config *config = snapshot->config;
 
@@ -138,7 +140,12 @@ static void init_backends(struct leat_snapshot *snapshot, const struct leat_snap
         leat_backend_init(&snapshot->backends[i], i, backend);
         if (before != NULL && is_same_backend(before->config, backend))
             leat_backend_inherit(&snapshot->backends[i], before);
+        else
+            snapshot->backends[i].tally = leat_tally_new();
+        if (snapshot->backends[i].tally == NULL)
+            return LEAT_ENOMEM;
     }
+    return LEAT_OK;
 }
 
 static struct leat_farm *find_old_farm(const struct leat_snapshot *old, const char *name)
@@ -201,6 +208,8 @@ static void free_parts(struct leat_snapshot *snapshot)
         leat_tls_ctx_unref(snapshot->listener_ctx[i]);
     for (size_t i = 0; snapshot->backend_ctx != NULL && i < config->backends.count; i++)
         leat_tls_ctx_unref(snapshot->backend_ctx[i]);
+    for (size_t i = 0; snapshot->backends != NULL && i < config->backends.count; i++)
+        leat_tally_unref(snapshot->backends[i].tally);
     for (size_t i = 0; snapshot->farms != NULL && i < config->farms.count; i++)
         leat_farm_free(snapshot->farms[i]);
     leat_mem_free(snapshot->listener_ctx);
@@ -221,10 +230,10 @@ enum leat_status leat_snapshot_new(struct leat_config *config, const struct leat
     snapshot->refs = 1;
     snapshot->config = config;
     (void)leat_error_set(err, LEAT_ENOMEM, 0, "out of memory");
-    if (allocate(snapshot)) {
-        init_backends(snapshot, old);
+    if (allocate(snapshot))
+        status = init_backends(snapshot, old);
+    if (status == LEAT_OK)
         status = make_farms(snapshot, old);
-    }
     if (status == LEAT_OK)
         status = build_listener_contexts(snapshot, err);
     if (status == LEAT_OK)
@@ -276,6 +285,17 @@ struct leat_str leat_snapshot_properties(const struct leat_snapshot *snapshot,
     return known;
 }
 
+size_t leat_snapshot_contexts(const struct leat_snapshot *snapshot)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < snapshot->config->listeners.count; i++)
+        count += snapshot->listener_ctx[i] != NULL;
+    for (size_t i = 0; i < snapshot->config->backends.count; i++)
+        count += snapshot->backend_ctx[i] != NULL && find_shared(snapshot, i) == NULL;
+    return count;
+}
+
 static bool is_same_endpoint(const struct leat_endpoint *a, const struct leat_endpoint *b)
 {
     return a->tls == b->tls && leat_addr_is_equal(&a->addr, &b->addr);
@@ -288,6 +308,8 @@ enum leat_status leat_snapshot_may_replace(const struct leat_config *old,
 
     if (old->workers != next->workers)
         return leat_error_set(err, LEAT_EUSAGE, 0, "%s: workers: %s", next->file, advice);
+    if (!is_same_text(old->control_socket, next->control_socket))
+        return leat_error_set(err, LEAT_EUSAGE, 0, "%s: control.socket: %s", next->file, advice);
     if (old->listeners.count != next->listeners.count)
         return leat_error_set(err, LEAT_EUSAGE, 0,
                               "%s: listeners: there were %zu and are %zu now: %s", next->file,

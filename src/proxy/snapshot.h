@@ -60,6 +60,9 @@ void leat_snapshot_limit_tune(const struct leat_snapshot *snapshot, struct leat_
 struct leat_str leat_snapshot_properties(const struct leat_snapshot *snapshot,
                                          uint8_t buf[LEAT_AMQP_SERVER_PROPERTIES_MAX]);
 
+/* How many TLS contexts were built for SNAPSHOT. */
+size_t leat_snapshot_contexts(const struct leat_snapshot *snapshot);
+
 /*
  * Whether NEXT can replace OLD while the proxy runs. If not, LEAT_EUSAGE with ERR naming what can't
  * change without a restart.

@@ -49,6 +49,29 @@ bool leat_worker_may_log(const struct leat_worker *worker, struct leat_log_rate 
     return true;
 }
 
+void leat_cursor_open(struct leat_cursor *cursor, struct leat_worker *worker)
+{
+    cursor->next = worker->sessions.next;
+    leat_list_append(&worker->cursors, &cursor->link);
+}
+
+void leat_cursor_close(struct leat_cursor *cursor)
+{
+    leat_list_remove(&cursor->link);
+}
+
+void leat_worker_forget(struct leat_worker *worker, struct leat_session *session)
+{
+    struct leat_list *link;
+
+    for (link = worker->cursors.next; link != &worker->cursors; link = link->next) {
+        struct leat_cursor *cursor = LEAT_LIST_OBJECT(link, struct leat_cursor, link);
+        if (cursor->next == &session->link)
+            cursor->next = session->link.next;
+    }
+    leat_list_remove(&session->link);
+}
+
 static void on_handover(void *arg)
 {
     struct handover *handover = arg;
@@ -248,7 +271,7 @@ static void on_finish(void *arg)
     leat_timer_stop(worker->loop, &worker->drain);
     for (link = worker->sessions.next; link != &worker->sessions; link = next) {
         next = link->next;
-        leat_session_cut(LEAT_LIST_OBJECT(link, struct leat_session, link));
+        leat_session_cut(LEAT_LIST_OBJECT(link, struct leat_session, link), "leat has stopped");
     }
     leat_loop_stop(worker->loop);
 }
@@ -260,6 +283,8 @@ enum leat_status leat_worker_init(struct leat_worker *worker, struct leat_shared
 
     worker->shared = shared;
     leat_list_init(&worker->sessions);
+    leat_list_init(&worker->watches);
+    leat_list_init(&worker->cursors);
     leat_timer_init(&worker->drain, on_drain, worker);
     worker->close_listeners = (struct leat_post){.fn = on_close_listeners, .arg = worker};
     worker->begin_drain = (struct leat_post){.fn = on_begin_drain, .arg = worker};

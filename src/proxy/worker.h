@@ -23,11 +23,25 @@
 #include "loop/loop.h"
 #include "proxy/config.h"
 
+struct leat_session;
 struct leat_snapshot;
 struct leat_worker;
 
+/* What has become of the proxy so far; belongs to the control loop's thread. Times are ms since
+ * 1970.
+ */
+struct leat_life {
+    int64_t started_at, loaded_at;
+    uint64_t reloads, failed_reloads;
+    int64_t last_failure_at;
+    char last_failure[256]; /* of a reload */
+    uint64_t contexts;      /* of TLS, built in all */
+    bool is_draining;
+};
+
 /* What all workers share: the snapshot, and atomics. */
 struct leat_shared {
+    struct leat_life life;
     struct leat_log *log;
     pthread_mutex_t snapshot_lock;    /* of the pointer only, see leat_shared_snapshot() */
     struct leat_snapshot *snapshot;   /* the configuration in force */
@@ -47,6 +61,8 @@ struct leat_shared {
     _Atomic unsigned listening;          /* workers that still watch the listeners */
     _Atomic bool listeners_closed;
     int listener_fds[LEAT_CONFIG_LISTENERS_MAX];
+    struct leat_addr listener_addrs[LEAT_CONFIG_LISTENERS_MAX]; /* with the port that the kernel
+                                                                   chose for 0 */
     unsigned worker_count;
     struct leat_worker *workers;
 };
@@ -80,7 +96,9 @@ struct leat_worker {
     bool is_started;
     bool is_listening;
     struct leat_post close_listeners, begin_drain, finish;
-    struct leat_list sessions;
+    struct leat_list sessions; /* by id, as ids ascend */
+    struct leat_list watches;  /* who watches them: proxy/watch.h */
+    struct leat_list cursors;  /* who is going through them: struct leat_cursor */
     struct leat_timer drain;
     uint64_t drain_sessions;  /* there were when the Closes began */
     uint64_t drain_during_ms; /* that they take */
@@ -113,6 +131,20 @@ void leat_worker_fini(struct leat_worker *worker);
 
 /* Closes the listening sockets, which no worker may watch any more. */
 void leat_worker_close_sockets(struct leat_shared *shared);
+
+/* A place in the list of sessions that is kept from one turn to another: the session that is next,
+ * or the end. The worker's thread only. */
+struct leat_cursor {
+    struct leat_list link;
+    struct leat_list *next;
+};
+
+/* Puts CURSOR before the first session; takes it away. */
+void leat_cursor_open(struct leat_cursor *cursor, struct leat_worker *worker);
+void leat_cursor_close(struct leat_cursor *cursor);
+
+/* Takes SESSION, which is going to be freed, out of the list. */
+void leat_worker_forget(struct leat_worker *worker, struct leat_session *session);
 
 /* Makes the worker stop accepting; the last one to do so closes the listening sockets. Any
  * thread. */

@@ -13,10 +13,12 @@
 #define LEAT_TLS_CTX_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <leat/compiler.h>
 #include <leat/error.h>
+#include <leat/str.h>
 
 struct leat_tls_ctx;
 
@@ -45,6 +47,15 @@ leat_tls_ctx_new_client(const char *ca_file, struct leat_tls_ctx **out, struct l
  * since 1970. False for a context that has none, such as a client's.
  */
 bool leat_tls_ctx_validity(const struct leat_tls_ctx *ctx, int64_t *out_from, int64_t *out_until);
+
+/* Writes the subject of the certificate that CTX shows, such as "CN=leat.example,O=Example", to BUF
+ * and returns it; NULL if there is none. */
+const char *leat_tls_ctx_subject(const struct leat_tls_ctx *ctx, char *buf, size_t cap);
+
+/* Calls FN with each name that this certificate is for: host names and addresses. NAME is valid
+ * during the call only. */
+typedef void leat_tls_name_fn(void *arg, struct leat_str name);
+void leat_tls_ctx_each_name(const struct leat_tls_ctx *ctx, leat_tls_name_fn *fn, void *arg);
 
 /* Returns CTX with one more reference. */
 struct leat_tls_ctx *leat_tls_ctx_ref(struct leat_tls_ctx *ctx);

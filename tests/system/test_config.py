@@ -90,6 +90,7 @@ def test_options_go_over_the_file(run_file, brokers):
     first = amqp_wire.Client(leat.port).connect()
     assert amqp_wire.Client(leat.port).answer_to_open()[0] == 530
     first.close_politely()
+    leat.wait("closed")
     assert [line for line in leat.find("basic.publish") + leat.find("connection.open")
             if line.level == "trace"]
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/error.h"
@@ -166,6 +167,34 @@ static enum leat_status check_dates(const struct leat_config *config, size_t lis
     return LEAT_OK;
 }
 
+/* Says what would keep leat from making its control socket. The directory may be made by whoever
+ * starts leat. */
+static enum leat_status check_control(const char *path, struct leat_error *err)
+{
+    char dir[LEAT_ADDR_PATH_MAX + 1];
+    const char *slash;
+    struct stat info;
+
+    if (path == NULL)
+        return LEAT_OK;
+    if (lstat(path, &info) == 0 && !S_ISSOCK(info.st_mode))
+        return leat_error_set(err, LEAT_EUSAGE, 0,
+                              "control.socket: %s is there and is no socket: remove it or choose "
+                              "another name",
+                              path);
+    slash = strrchr(path, '/');
+    if (slash == NULL || slash == path)
+        return LEAT_OK;
+    (void)snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
+    if (stat(dir, &info) != 0)
+        (void)printf("control.socket: its directory %s does not exist: it has to when leat "
+                     "starts\n",
+                     dir);
+    else if (!S_ISDIR(info.st_mode))
+        return leat_error_set(err, LEAT_EUSAGE, 0, "control.socket: %s is no directory", dir);
+    return LEAT_OK;
+}
+
 enum leat_status leat_command_check(const struct leat_snapshot *snapshot, struct leat_error *err)
 {
     const struct leat_config *config = snapshot->config;
@@ -175,6 +204,9 @@ enum leat_status leat_command_check(const struct leat_snapshot *snapshot, struct
         if (status != LEAT_OK)
             return status;
     }
+    enum leat_status status = check_control(config->control_socket, err);
+    if (status != LEAT_OK)
+        return status;
     (void)printf("%s: ok: listeners=%zu backends=%zu farms=%zu routes=%zu\n",
                  config->file != NULL ? config->file : "command line", config->listeners.count,
                  config->backends.count, config->farms.count, config->routes.count);

@@ -1,6 +1,5 @@
 /* leat - the proxy. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,10 +9,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cmd/descriptors.h"
 #include "load.h"
 #include "loop/io.h"
 #include "loop/loop.h"
 #include "proxy/config.h"
+#include "proxy/control.h"
 #include "proxy/engine.h"
 #include "proxy/log_writer.h"
 #include "proxy/snapshot.h"
@@ -26,6 +27,7 @@ struct program {
     struct leat_log *log;
     struct leat_loop *loop;
     struct leat_engine *engine;
+    struct leat_control *control; /* NULL without control.socket */
     struct leat_io signals;
     bool draining;
 };
@@ -57,22 +59,29 @@ static int fail(const struct leat_error *err)
 }
 
 /* All or nothing: what is wrong leaves the configuration in force as it is. */
-static void reload(struct program *program)
+static enum leat_status reload(void *arg, struct leat_error *err)
 {
+    struct program *program = arg;
     struct leat_snapshot *snapshot;
-    struct leat_error err;
 
-    if (leat_command_load(&program->command, leat_engine_snapshot(program->engine), &snapshot,
-                          &err) != LEAT_OK) {
+    if (program->draining) {
+        leat_log_line(program->log, LEAT_LOG_WARN, "no reload: leat is draining");
+        return leat_error_set(err, LEAT_EUSAGE, 0, "no reload: leat is draining");
+    }
+    enum leat_status status =
+        leat_command_load(&program->command, leat_engine_snapshot(program->engine), &snapshot, err);
+    if (status != LEAT_OK) {
+        leat_engine_reload_failed(program->engine, err->text);
         leat_log_line(program->log, LEAT_LOG_ERROR,
-                      "reload failed, the configuration in force stays: %s", err.text);
-        return;
+                      "reload failed, the configuration in force stays: %s", err->text);
+        return status;
     }
     leat_engine_replace(program->engine, snapshot);
     leat_snapshot_unref(snapshot);
-    /* Whoever sent the signal wants to know, also if the new level is above this. */
+    /* Whoever asked for it wants to know, also if the new level is above this. */
     program->log->write(program->log->arg, LEAT_LOG_INFO,
                         leat_str_of("reloaded: new connections have it from now on"));
+    return LEAT_OK;
 }
 
 static void on_drained(void *arg)
@@ -82,28 +91,36 @@ static void on_drained(void *arg)
     leat_loop_stop(program->loop);
 }
 
-static void on_stop_signal(struct program *program)
+/* False if it is under way. */
+static bool drain(void *arg)
 {
-    if (program->draining) {
-        leat_log_line(program->log, LEAT_LOG_WARN, "stopping at once: a second signal came");
-        leat_loop_stop(program->loop);
-        return;
-    }
+    struct program *program = arg;
+
+    if (program->draining)
+        return false;
     program->draining = true;
     leat_engine_drain(program->engine, on_drained, program);
+    return true;
+}
+
+static void on_stop_signal(struct program *program)
+{
+    if (drain(program))
+        return;
+    leat_log_line(program->log, LEAT_LOG_WARN, "stopping at once: a second signal came");
+    leat_loop_stop(program->loop);
 }
 
 static void on_signal(struct program *program, uint32_t number)
 {
+    struct leat_error err;
+
     switch (number) {
     case SIGUSR1:
         leat_engine_log_status(program->engine);
         break;
     case SIGHUP:
-        if (program->draining)
-            leat_log_line(program->log, LEAT_LOG_WARN, "no reload: leat is draining");
-        else
-            reload(program);
+        (void)reload(program, &err); /* what is wrong is logged */
         break;
     default:
         on_stop_signal(program);
@@ -153,6 +170,17 @@ static enum leat_status watch_signals(struct program *program, struct leat_error
     return leat_error_set(err, LEAT_EIO, errno, "watching signals");
 }
 
+static enum leat_status start_control(struct program *program, const char *path,
+                                      struct leat_error *err)
+{
+    const struct leat_control_ops ops = {.reload = reload, .drain = drain, .arg = program};
+
+    if (path == NULL)
+        return LEAT_OK;
+    return leat_control_new(program->loop, leat_engine_shared(program->engine), path, &ops,
+                            &program->control, err);
+}
+
 /* Starts the engine with SNAPSHOT. */
 static enum leat_status start(struct program *program, struct leat_snapshot *snapshot,
                               struct leat_error *err)
@@ -168,6 +196,8 @@ static enum leat_status start(struct program *program, struct leat_snapshot *sna
     if (status != LEAT_OK)
         return leat_error_set(err, status, 0, "starting the log: %s", leat_status_name(status));
     status = leat_engine_new(snapshot, program->log, program->loop, &program->engine, err);
+    if (status == LEAT_OK)
+        status = start_control(program, snapshot->config->control_socket, err);
     if (status == LEAT_OK)
         status = leat_engine_start(program->engine, err);
     return status;
@@ -193,25 +223,13 @@ static int run(struct program *program)
     return 0;
 }
 
-/* Standard descriptors that are closed would be given to the first sockets. */
-static void open_missing(void)
-{
-    int fd;
-
-    do
-        fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd > STDERR_FILENO)
-        (void)close(fd);
-}
-
 int main(int argc, char **argv)
 {
     struct program program = {.signals = {.fd = -1}};
     struct leat_error err;
     int code;
 
-    open_missing();
+    leat_open_standard_descriptors();
     if (leat_command_parse(argc, argv, &program.command, &err) != LEAT_OK)
         return fail(&err);
     if (program.command.help || program.command.version) {
@@ -224,11 +242,12 @@ int main(int argc, char **argv)
     if (!program.command.check)
         hold_signals();
     code = run(&program);
+    leat_io_close(&program.signals);
+    leat_control_free(program.control);
     leat_engine_free(program.engine);
     if (program.log != NULL && code == 0)
         leat_log_line(program.log, LEAT_LOG_INFO, "stopped");
     leat_log_writer_free(program.writer);
-    leat_io_close(&program.signals);
     leat_loop_free(program.loop);
     return code;
 }

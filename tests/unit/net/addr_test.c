@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -229,6 +231,47 @@ static void other_families_have_a_text(void **state)
     assert_false(leat_addr_is_loopback(&addr));
 }
 
+static struct leat_addr unix_addr(const char *path)
+{
+    struct leat_addr addr;
+    struct leat_error err = {0};
+    assert_int_equal(leat_addr_from_path(leat_str_of(path), &addr, &err), LEAT_OK);
+    return addr;
+}
+
+static void a_path_is_an_address(void **state)
+{
+    char path[LEAT_ADDR_PATH_MAX + 2], expected[LEAT_ADDR_TEXT_MAX];
+    struct leat_addr addr = unix_addr("/run/leat/leat.sock"), again, other;
+    struct leat_error err = {0};
+
+    (void)state;
+    assert_int_equal(addr.ss.ss_family, AF_UNIX);
+    assert_int_equal(leat_addr_port(&addr), 0);
+    assert_false(leat_addr_is_loopback(&addr));
+    assert_text(&addr, "unix:/run/leat/leat.sock");
+    leat_addr_from_sockaddr(&addr.ss, &again);
+    assert_true(leat_addr_is_equal(&addr, &again));
+    other = unix_addr("/run/leat/leat.sockx");
+    assert_false(leat_addr_is_equal(&addr, &other));
+
+    memset(path, 'a', sizeof(path));
+    path[LEAT_ADDR_PATH_MAX] = '\0';
+    addr = unix_addr(path);
+    (void)snprintf(expected, sizeof(expected), "unix:%s", path);
+    assert_text(&addr, expected);
+    leat_addr_from_sockaddr(&addr.ss, &again);
+    assert_text(&again, expected);
+    assert_int_equal(leat_addr_from_path((struct leat_str){path, 0}, &addr, &err), LEAT_EUSAGE);
+    assert_int_equal(leat_addr_from_path((struct leat_str){"a\0b", 3}, &addr, &err), LEAT_EUSAGE);
+    path[LEAT_ADDR_PATH_MAX] = 'a';
+    assert_int_equal(
+        leat_addr_from_path((struct leat_str){path, LEAT_ADDR_PATH_MAX + 1}, &addr, &err),
+        LEAT_EUSAGE);
+    assert_string_equal(err.text, "the path of a UNIX socket can have no more than 107 bytes, this "
+                                  "one has 108: choose a shorter one");
+}
+
 static void a_listener_serves_its_address_or_all_of_this_machine(void **state)
 {
     static const struct {
@@ -364,6 +407,31 @@ static void listening_fails_with_advice(void **state)
     (void)close(fd);
 }
 
+/* Whatever the umask says, and from the first moment on. */
+static void a_unix_socket_is_its_owners_alone(void **state)
+{
+    char dir[] = "/tmp/leat-addr-XXXXXX", path[64];
+    struct leat_error err = {0};
+    struct stat info;
+    int fd = -1;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/s", dir);
+    mode_t mask = umask(0);
+    struct leat_addr addr = unix_addr(path);
+    assert_int_equal(leat_addr_listen(&addr, &fd, &err), LEAT_OK);
+    (void)umask(mask);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0600);
+    connect_to(addr);
+    assert_listen_fails(addr, EADDRINUSE, "something of that name");
+    (void)close(fd);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+    assert_listen_fails(addr, ENOENT, "its directory does not exist");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,11 +442,13 @@ int main(void)
         cmocka_unit_test(what_is_accepted_reads_back_the_same),
         cmocka_unit_test(mapped_addresses_become_what_they_stand_for),
         cmocka_unit_test(other_families_have_a_text),
+        cmocka_unit_test(a_path_is_an_address),
         cmocka_unit_test(loopback_is_127_8_and_1),
         cmocka_unit_test(a_listener_serves_its_address_or_all_of_this_machine),
         cmocka_unit_test(listening_makes_a_non_blocking_socket),
         cmocka_unit_test(listening_on_any_ipv6_address_leaves_ipv4_alone),
         cmocka_unit_test(listening_fails_with_advice),
+        cmocka_unit_test(a_unix_socket_is_its_owners_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

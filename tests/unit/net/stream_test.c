@@ -501,6 +501,22 @@ static void connects(void **state)
     (void)close(fd);
 }
 
+static void connects_to_a_unix_socket(void **state)
+{
+    struct fixture *f = *state;
+    const struct leat_str path = {"leat-stream-test.sock", 21};
+    struct leat_stream_user user = test_user_of(&f->user);
+    struct leat_addr addr;
+    int fd;
+    (void)unlink(path.ptr);
+    assert_int_equal(leat_addr_from_path(path, &addr, NULL), LEAT_OK);
+    assert_int_equal(leat_addr_listen(&addr, &fd, NULL), LEAT_OK);
+    assert_int_equal(leat_stream_connect(f->loop, &addr, &user, &f->user.stream, NULL), LEAT_OK);
+    TURN_UNTIL(f->loop, f->user.told[TEST_OPENED] > 0);
+    (void)close(fd);
+    (void)unlink(path.ptr);
+}
+
 static void a_refused_connection_names_the_address(void **state)
 {
     struct fixture *f = *state;
@@ -573,6 +589,7 @@ int main(void)
         TEST(close_is_told_at_the_end_of_the_turn_and_nothing_else),
         TEST(every_event_may_close),
         TEST(connects),
+        TEST(connects_to_a_unix_socket),
         TEST(a_refused_connection_names_the_address),
         TEST(running_out_of_memory_costs_one_stream),
     };

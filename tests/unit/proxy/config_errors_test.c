@@ -39,6 +39,11 @@ static void values_are_judged(void **state)
         {"timeouts: {tls: [5s]}\n", "leat.yaml:1: timeouts.tls: expected 100ms to 24h, got a list"},
         {"timeouts: {tls: {a: b}}\n",
          "leat.yaml:1: timeouts.tls: expected 100ms to 24h, got a map"},
+        {NEEDED "control: {socket: "
+                "/123456789/123456789/123456789/123456789/123456789/123456789/123456789/123456789/"
+                "123456789/123456789/1234567}\n",
+         "leat.yaml:4: control.socket: the path of a UNIX socket can have no more than 107 bytes, "
+         "this one has 108: choose a shorter one"},
         {"tune: {frame_max: 1KiB}\n",
          "leat.yaml:1: tune.frame_max: expected 4KiB to 16MiB, got \"1KiB\""},
         {"workers: 257\n", "leat.yaml:1: workers: expected 1 to 256, got \"257\""},
@@ -89,9 +94,10 @@ static void unknown_keys_are_refused(void **state)
         {"worker: 1\n", "leat.yaml:1: worker: unknown key; did you mean \"workers\"?"},
         {"drain: {anything: 1s}\n", "leat.yaml:1: drain.anything: unknown key; known: "
                                     "\"close_after\", \"close_until\", \"end\""},
-        {"x: 1\n", "leat.yaml:1: x: unknown key; known: \"listeners\", \"backends\", \"farms\", "
-                   "\"vhosts\", \"default\", \"logging\", \"tune\", \"timeouts\", \"limits\", "
-                   "\"drain\", \"workers\", \"loopback_users\""},
+        {"x: 1\n",
+         "leat.yaml:1: x: unknown key; known: \"listeners\", \"backends\", \"farms\", "
+         "\"vhosts\", \"default\", \"logging\", \"control\", \"tune\", \"timeouts\", \"limits\", "
+         "\"drain\", \"workers\", \"loopback_users\""},
         {"timeouts.tls: 5s\n",
          "leat.yaml:1: \"timeouts.tls\": unknown key; did you mean \"timeouts\"?"},
         {"logging: {log-level: info}\n",
@@ -188,7 +194,7 @@ static void tricks_of_yaml_are_refused(void **state)
         {"loopback_users: ! []\n", "leat.yaml:1: loopback_users: tags (!name) are not taken"},
         {"<<: {workers: 1}\n",
          "leat.yaml:1: \"<<\": unknown key; known: \"listeners\", \"backends\", \"farms\", "
-         "\"vhosts\", \"default\", \"logging\", \"tune\", \"timeouts\", \"limits\", "
+         "\"vhosts\", \"default\", \"logging\", \"control\", \"tune\", \"timeouts\", \"limits\", "
          "\"drain\", \"workers\", \"loopback_users\""},
         {NEEDED "---\nworkers: 1\n", "leat.yaml:4: expected one document, got a second one"},
         {"workers: 1\n\ttune: {}\n",

@@ -297,9 +297,9 @@ static char *help(void)
 
 static void help_has_every_key(void **state)
 {
-    static const char *const others[] = {"listen",     "cert",          "key",   "backend",
-                                         "backend-ca", "backend-name",  "trace", "log-level",
-                                         "workers",    "loopback_users"};
+    static const char *const others[] = {
+        "listen", "cert",      "key",     "backend",        "backend-ca",    "backend-name",
+        "trace",  "log-level", "workers", "loopback_users", "control-socket"};
     char *text = help(), option[64];
     size_t lines = 0;
 

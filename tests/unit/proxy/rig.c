@@ -71,6 +71,7 @@ static void make_config(struct rig *rig, unsigned brokers, const char *const *op
     }
     for (; options != NULL && *options != NULL; options += 2)
         set(rig, options[0], options[1]);
+    rig->shared->listener_addrs[0] = rig->config->listeners.at[0].endpoint.addr;
     if (leat_config_finish(rig->config, &err) != LEAT_OK)
         fail_msg("%s", err.text);
 }
@@ -326,6 +327,7 @@ struct wire wire_client_start_ok(const char *user)
     struct wire arguments = {0}, table = {0}, response = {0};
 
     wire_text(&table, "product", "test");
+    wire_text(&table, "connection_name", "till 7");
     wire_text(&table, "leat_client", "forged");
     wire_u8(&response, 0);
     wire_add(&response, user, strlen(user) + 1);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/feed.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "loop/loop.h"
+
+#define FIRST_BYTES 4096u
+#define LOST_MAX 64
+
+struct leat_feed {
+    struct leat_loop *loop;
+    leat_feed_fn *fn;
+    void *arg;
+    struct leat_post post;
+    pthread_mutex_t lock;
+    bool is_posted;
+    bool has_ended;
+    uint64_t lost; /* lines, since one fitted */
+    size_t taken;  /* bytes, the last time */
+    size_t len, cap;
+    char *buf;
+};
+
+static void on_post(void *arg)
+{
+    struct leat_feed *feed = arg;
+
+    (void)pthread_mutex_lock(&feed->lock);
+    feed->is_posted = false;
+    (void)pthread_mutex_unlock(&feed->lock);
+    feed->fn(feed->arg);
+}
+
+struct leat_feed *leat_feed_new(struct leat_loop *loop, leat_feed_fn *fn, void *arg)
+{
+    struct leat_feed *feed = leat_mem_zalloc(sizeof(*feed));
+
+    if (feed == NULL)
+        return NULL;
+    feed->loop = loop;
+    feed->fn = fn;
+    feed->arg = arg;
+    feed->post = (struct leat_post){.fn = on_post, .arg = feed};
+    pthread_mutex_init(&feed->lock, NULL);
+    return feed;
+}
+
+void leat_feed_free(struct leat_feed *feed)
+{
+    if (feed == NULL)
+        return;
+    (void)pthread_mutex_destroy(&feed->lock);
+    leat_mem_free(feed->buf);
+    leat_mem_free(feed);
+}
+
+/* Makes room for SIZE more bytes. */
+static bool make_room(struct leat_feed *feed, size_t size)
+{
+    size_t cap = feed->cap > 0 ? feed->cap : FIRST_BYTES;
+    char *larger;
+
+    while (cap - feed->len < size)
+        cap *= 2;
+    if (cap == feed->cap)
+        return true;
+    larger = leat_mem_alloc(cap);
+    if (larger == NULL)
+        return false;
+    if (feed->len > 0)
+        memcpy(larger, feed->buf, feed->len);
+    leat_mem_free(feed->buf);
+    feed->buf = larger;
+    feed->cap = cap;
+    return true;
+}
+
+static void append(struct leat_feed *feed, const char *text, size_t len)
+{
+    memcpy(feed->buf + feed->len, text, len);
+    feed->len += len;
+}
+
+/* Puts a line, if no more than MOST bytes wait then. With the lock held. */
+static void put(struct leat_feed *feed, const char *text, size_t len, size_t most)
+{
+    char lost[LOST_MAX];
+    size_t lost_len = 0, held = feed->len + feed->taken;
+
+    if (feed->has_ended)
+        return;
+    if (feed->lost > 0)
+        lost_len = (size_t)snprintf(lost, sizeof(lost), "{\"event\":\"lost\",\"lines\":%llu}\n",
+                                    (unsigned long long)feed->lost);
+    if (text == NULL || held > most || len + 1 + lost_len > most - held ||
+        !make_room(feed, len + 1 + lost_len)) {
+        feed->lost++;
+        return;
+    }
+    append(feed, lost, lost_len);
+    append(feed, text, len);
+    append(feed, "\n", 1);
+    feed->lost = 0;
+}
+
+/* Lets the lock go, and wakes the loop unless that is under way. */
+static void wake(struct leat_feed *feed)
+{
+    bool must_post = !feed->is_posted;
+
+    feed->is_posted = true;
+    (void)pthread_mutex_unlock(&feed->lock);
+    if (must_post)
+        leat_loop_post(feed->loop, &feed->post);
+}
+
+void leat_feed_put(struct leat_feed *feed, const char *text, size_t len)
+{
+    (void)pthread_mutex_lock(&feed->lock);
+    put(feed, text, len, LEAT_FEED_MAX);
+    wake(feed);
+}
+
+void leat_feed_end(struct leat_feed *feed, const char *text, size_t len)
+{
+    (void)pthread_mutex_lock(&feed->lock);
+    /* The bound is for those who could go on and on: this is the last. */
+    put(feed, text, len, SIZE_MAX);
+    feed->has_ended = true;
+    wake(feed);
+}
+
+char *leat_feed_take(struct leat_feed *feed, size_t *out_len)
+{
+    char *buf;
+
+    (void)pthread_mutex_lock(&feed->lock);
+    buf = feed->buf;
+    *out_len = feed->len;
+    feed->taken = feed->len;
+    feed->buf = NULL;
+    feed->len = feed->cap = 0;
+    (void)pthread_mutex_unlock(&feed->lock);
+    return buf;
+}
+
+bool leat_feed_is_over(struct leat_feed *feed)
+{
+    bool is_over;
+
+    (void)pthread_mutex_lock(&feed->lock);
+    is_over = feed->has_ended && feed->len == 0;
+    (void)pthread_mutex_unlock(&feed->lock);
+    return is_over;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/session_info.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "proxy/json_out.h"
+#include "proxy/session.h"
+
+#define LISTENER_MAX (LEAT_ADDR_TEXT_MAX + 16)
+
+/* Writes the listener's URL to BUF and returns it. */
+static const char *listener_of(const struct leat_session *session, char buf[LISTENER_MAX])
+{
+    size_t index = session->listener;
+    char addr[LEAT_ADDR_TEXT_MAX];
+
+    (void)snprintf(buf, LISTENER_MAX, "%s://%s",
+                   session->config->listeners.at[index].endpoint.tls ? "amqps" : "amqp",
+                   leat_addr_text(&session->worker->shared->listener_addrs[index], addr));
+    return buf;
+}
+
+static const char *farm_of(const struct leat_session *session)
+{
+    const struct leat_route_config *route = NULL;
+
+    if (session->farm != NULL)
+        route = leat_config_find_route(session->config, session->login.vhost);
+    return route != NULL ? session->config->farms.at[route->farm].name : NULL;
+}
+
+static json_t *tls_of(const struct leat_leg *leg)
+{
+    struct leat_stream_tls tls = {"", ""};
+    struct leat_json json;
+
+    if (leg->stream != NULL)
+        tls = leat_stream_tls(leg->stream);
+    if (tls.version[0] == '\0')
+        return json_null();
+    leat_json_begin(&json);
+    leat_json_add_text(&json, "version", tls.version);
+    leat_json_add_text(&json, "cipher", tls.cipher);
+    return leat_json_end(&json);
+}
+
+/* Adds COUNT, or null as long as it is not known. */
+static void add_known(struct leat_json *json, const char *key, bool is_known, uint64_t count)
+{
+    if (is_known)
+        leat_json_add_count(json, key, count);
+    else
+        leat_json_add(json, key, json_null());
+}
+
+static json_t *heartbeats_of(const struct leat_session *session, bool is_tuned)
+{
+    struct leat_json json;
+
+    leat_json_begin(&json);
+    add_known(&json, "client", is_tuned, session->login.tune.heartbeat_s);
+    add_known(&json, "broker", session->was_open, session->broker.heartbeat_ms / 1000);
+    return leat_json_end(&json);
+}
+
+/* Whether LEG is not read since OTHER does not take what it sends. */
+static bool is_held_up(const struct leat_leg *leg, const struct leat_leg *other)
+{
+    return leg->stream != NULL && leat_stream_is_paused(leg->stream) && leat_leg_queued(other) > 0;
+}
+
+static const char *waits(const struct leat_session *session)
+{
+    if (session->state != LEAT_SESSION_OPEN && session->state != LEAT_SESSION_CLOSING)
+        return NULL;
+    if (is_held_up(&session->client, &session->broker))
+        return "client";
+    return is_held_up(&session->broker, &session->client) ? "broker" : NULL;
+}
+
+static void add_who(struct leat_json *json, const struct leat_session *session)
+{
+    const struct leat_backend *backend = session->backend;
+    char peer[LEAT_ADDR_TEXT_MAX], listener[LISTENER_MAX];
+
+    leat_json_add_text(json, "client", leat_addr_text(&session->peer, peer));
+    leat_json_add_text(json, "listener", listener_of(session, listener));
+    leat_json_add_str(json, "user", session->login.user);
+    leat_json_add_str(json, "vhost", session->login.vhost);
+    if (session->connection_name != NULL)
+        leat_json_add_text(json, "connection_name", session->connection_name);
+    leat_json_add_text(json, "farm", farm_of(session));
+    leat_json_add_text(json, "backend", backend != NULL ? backend->config->name : NULL);
+    leat_json_add_text(json, "backend_address", backend != NULL ? backend->text : NULL);
+}
+
+json_t *leat_session_json(const struct leat_session *session)
+{
+    const struct leat_amqp_tune *tune = &session->login.tune;
+    uint64_t age_ms = leat_loop_now_ms(session->worker->loop) - session->began_at;
+    bool is_tuned = session->login.vhost.ptr != NULL;
+    struct leat_json json;
+
+    leat_json_begin(&json);
+    leat_json_add_count(&json, "id", session->id);
+    leat_json_add_text(&json, "state", leat_session_state_name(session->state));
+    add_who(&json, session);
+    leat_json_add_count(&json, "seconds", age_ms / 1000);
+    leat_json_add(&json, "tls", tls_of(&session->client));
+    leat_json_add(&json, "backend_tls", tls_of(&session->broker));
+    leat_json_add(&json, "heartbeat_s", heartbeats_of(session, is_tuned));
+    add_known(&json, "frame_max", is_tuned, tune->frame_max);
+    add_known(&json, "channel_max", is_tuned, tune->channel_max);
+    leat_json_add_count(&json, "bytes_in", session->client.bytes);
+    leat_json_add_count(&json, "bytes_out", session->broker.bytes);
+    leat_json_add_count(&json, "frames_in", session->client.relay.frames);
+    leat_json_add_count(&json, "frames_out", session->broker.relay.frames);
+    leat_json_add_count(&json, "queued_to_client", leat_leg_queued(&session->client));
+    leat_json_add_count(&json, "queued_to_broker", leat_leg_queued(&session->broker));
+    leat_json_add_text(&json, "waits", waits(session));
+    return leat_json_end(&json);
+}
+
+/* Whether VALUE is WANTED, also in the way in which it is shown. */
+static bool is_wanted(struct leat_str value, const char *wanted)
+{
+    json_t *shown;
+
+    if (value.ptr == NULL)
+        return false;
+    if (leat_str_equal(value, leat_str_of(wanted)))
+        return true;
+    if (strstr(wanted, "\\x") == NULL)
+        return false;
+    shown = leat_json_str(value);
+    bool is_same = shown != NULL && strcmp(json_string_value(shown), wanted) == 0;
+    json_decref(shown);
+    return is_same;
+}
+
+static bool is_backend(const struct leat_backend *backend, const char *wanted)
+{
+    return backend != NULL &&
+           (strcmp(backend->config->name, wanted) == 0 || strcmp(backend->text, wanted) == 0);
+}
+
+static bool is_client(const struct leat_session *session, const char *wanted)
+{
+    char text[LEAT_ADDR_TEXT_MAX];
+
+    return strcmp(leat_addr_text(&session->peer, text), wanted) == 0 ||
+           strcmp(leat_addr_host_text(&session->peer, text), wanted) == 0;
+}
+
+static bool is_listener(const struct leat_session *session, const char *wanted)
+{
+    char url[LISTENER_MAX];
+
+    (void)listener_of(session, url);
+    return strcmp(url, wanted) == 0 || strcmp(strstr(url, "://") + 3, wanted) == 0;
+}
+
+bool leat_session_matches(const struct leat_session *session,
+                          const struct leat_session_filter *filter)
+{
+    if (filter->state != NULL &&
+        strcmp(leat_session_state_name(session->state), filter->state) != 0)
+        return false;
+    if (filter->vhost != NULL && !is_wanted(session->login.vhost, filter->vhost))
+        return false;
+    if (filter->user != NULL && !is_wanted(session->login.user, filter->user))
+        return false;
+    if (filter->backend != NULL && !is_backend(session->backend, filter->backend))
+        return false;
+    if (filter->client != NULL && !is_client(session, filter->client))
+        return false;
+    return filter->listener == NULL || is_listener(session, filter->listener);
+}
