@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds with the sanitizers and for release, runs the tests and counts: check.py [PART...].
 
-The parts are lint, binary, unit and system; without one named, all of them run.
+The parts are lint, binary, unit, fuzz and system; without one named, all of them run.
 The last line is "N passed, N failed". Anything but passing, a skip too, is a failure, and so is a
 part that ran no test: the exit status is then 1.
 """
@@ -24,7 +24,6 @@ PART_SECONDS = 2400
 Part = collections.namedtuple("Part", "name argv report")
 
 
-
 def meson_part(build, suite):
     return Part(suite, ["meson", "test", "-C", str(build), "--suite", suite, "--logbase", suite,
                         "--print-errorlogs"], build / f"meson-logs/{suite}.junit.xml")
@@ -34,6 +33,7 @@ PARTS = [
     meson_part(BUILD, "lint"),
     meson_part(RELEASE, "binary"),
     meson_part(BUILD, "unit"),
+    meson_part(BUILD, "fuzz"),
     Part("system", [*PYTEST, "tests/system", f"--junitxml={BUILD}/system.junit.xml"],
          BUILD / "system.junit.xml"),
 ]

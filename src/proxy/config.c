@@ -310,8 +310,11 @@ static enum leat_status unknown_option(struct leat_str name, struct leat_error *
 {
     struct leat_suggest suggest;
     const struct leat_key_table *const tables[] = {&leat_short_table, &leat_config_table};
-    int len = name.len < 80 ? (int)name.len : 80;
+    char buf[120];
+    struct leat_text shown;
 
+    leat_text_init(&shown, buf, sizeof(buf));
+    leat_place_add_name(&shown, name);
     leat_suggest_init(&suggest, name);
     for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
         for (size_t i = 0; i < tables[t]->count; i++)
@@ -319,11 +322,10 @@ static enum leat_status unknown_option(struct leat_str name, struct leat_error *
     }
     if (suggest.nearest.ptr == NULL)
         return leat_error_set(err, LEAT_EUSAGE, 0,
-                              "unknown option --%.*s; see leat --help for those there are", len,
-                              name.ptr);
+                              "unknown option --%s; see leat --help for those there are", buf);
     return leat_error_set(err, LEAT_EUSAGE, 0,
-                          "unknown option --%.*s; did you mean --%.*s? See leat --help", len,
-                          name.ptr, (int)suggest.nearest.len, suggest.nearest.ptr);
+                          "unknown option --%s; did you mean --%.*s? See leat --help", buf,
+                          (int)suggest.nearest.len, suggest.nearest.ptr);
 }
 
 enum leat_status leat_config_set_option(struct leat_config *config, struct leat_str name,

@@ -283,6 +283,26 @@ static void unknown_keys_are_refused(void **state)
     assert_false(leat_config_is_flag(leat_str_of("nothing")));
 }
 
+/* The sentence is one line whatever the name, and has no password. */
+static void unknown_keys_are_shown_with_care(void **state)
+{
+    static const char *const cases[][2] = {
+        {"x\n\033\210",
+         "unknown option --\"x\\x0a\\x1b\\x88\"; see leat --help for those there are"},
+        {"amqp://u:secret@h",
+         "unknown option --a URL with a user; see leat --help for those there are"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct leat_error err = {.text = ""};
+
+        assert_int_equal(
+            leat_config_set_option(*state, leat_str_of(cases[i][0]), leat_str_of(""), &err),
+            LEAT_EUSAGE);
+        assert_string_equal(err.text, cases[i][1]);
+    }
+}
+
 static char *help(void)
 {
     char *text = NULL;
@@ -487,6 +507,7 @@ int main(int argc, char **argv)
         TEST(the_last_text_counts),
         TEST(flags_and_levels),
         TEST(unknown_keys_are_refused),
+        TEST(unknown_keys_are_shown_with_care),
         TEST(help_has_every_key),
         TEST(help_shows_defaults_that_are_allowed),
         TEST(loopback_users_are_whole_names),
