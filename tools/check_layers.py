@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the rules about layers, see docs/architecture.md: which layer includes which, where OpenSSL
-and epoll may be used, that there is one read path and one write path, and how long a file may be."""
+"""Holds the rules about layers, see docs/architecture.md: which layer includes which, where OpenSSL,
+c-ares and epoll may be used, that there is one read path and one write path, and how long a file may be."""
 import collections
 import pathlib
 import re
@@ -18,7 +18,7 @@ MAY_INCLUDE = {
     "proxy": CORE + ["amqp"],
     "cmd": CORE + ["amqp", "proxy"],
 }
-ONLY_IN = {"openssl/": "tls", "sys/epoll.h": "loop"}
+ONLY_IN = {"openssl/": "tls", "sys/epoll.h": "loop", "ares": "net"}
 CALLED_ONCE = {
     "recv": "loop", "recvfrom": "loop", "recvmsg": "loop",
     "send": "loop", "sendto": "loop", "sendmsg": "loop",

@@ -17,18 +17,20 @@ extern "C" {
 /* Appended to, never renumbered: the values are part of the library's ABI. */
 enum leat_status {
     LEAT_OK = 0,
-    LEAT_ENOMEM = -1,     /* out of memory */
-    LEAT_EUSAGE = -2,     /* the caller's arguments or configuration are wrong */
-    LEAT_EAGAIN = -3,     /* nothing to do now; an event tells when there is */
-    LEAT_ETLS = -4,       /* the TLS handshake or a TLS record failed */
-    LEAT_EVERIFY = -5,    /* the peer's certificate was not accepted */
-    LEAT_EIO = -6,        /* a system call failed; leat_error.sys says how */
-    LEAT_ECLOSED = -7,    /* the peer ended the stream in an orderly way */
-    LEAT_ETRUNCATED = -8, /* the peer ended a TLS stream without close_notify */
-    LEAT_ERESET = -9,     /* the connection was reset */
-    LEAT_ETIMEOUT = -10,  /* a deadline has passed */
-    LEAT_EPROTOCOL = -11, /* the peer does not keep to the protocol */
-    LEAT_ELIMIT = -12,    /* a configured limit is reached */
+    LEAT_ENOMEM = -1,      /* out of memory */
+    LEAT_EUSAGE = -2,      /* the caller's arguments or configuration are wrong */
+    LEAT_EAGAIN = -3,      /* nothing to do now; an event tells when there is */
+    LEAT_ETLS = -4,        /* the TLS handshake or a TLS record failed */
+    LEAT_EVERIFY = -5,     /* the peer's certificate was not accepted */
+    LEAT_EIO = -6,         /* a system call failed; leat_error.sys says how */
+    LEAT_ECLOSED = -7,     /* the peer ended the stream in an orderly way */
+    LEAT_ETRUNCATED = -8,  /* the peer ended a TLS stream without close_notify */
+    LEAT_ERESET = -9,      /* the connection was reset */
+    LEAT_ETIMEOUT = -10,   /* a deadline has passed */
+    LEAT_EPROTOCOL = -11,  /* the peer does not keep to the protocol */
+    LEAT_ELIMIT = -12,     /* a configured limit is reached */
+    LEAT_ENOTFOUND = -13,  /* there is no such name, or it has no address */
+    LEAT_ECANCELLED = -14, /* whoever started it has ended it */
 };
 
 struct leat_error {

@@ -36,6 +36,10 @@ const char *leat_status_name(enum leat_status status)
         return "LEAT_EPROTOCOL";
     case LEAT_ELIMIT:
         return "LEAT_ELIMIT";
+    case LEAT_ENOTFOUND:
+        return "LEAT_ENOTFOUND";
+    case LEAT_ECANCELLED:
+        return "LEAT_ECANCELLED";
     }
     return "LEAT_UNKNOWN";
 }

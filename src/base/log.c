@@ -11,31 +11,18 @@
 #define LINE_MAX_BYTES 1000
 #define RATE_WINDOW_MS 10000
 
+const char *const leat_log_levels[] = {"error", "warn", "info", "debug", "trace", NULL};
+
 const char *leat_log_level_name(enum leat_log_level level)
 {
-    switch (level) {
-    case LEAT_LOG_ERROR:
-        return "error";
-    case LEAT_LOG_WARN:
-        return "warn";
-    case LEAT_LOG_INFO:
-        return "info";
-    case LEAT_LOG_DEBUG:
-        return "debug";
-    case LEAT_LOG_TRACE:
-        return "trace";
-    }
-    return "unknown";
+    return leat_log_levels[level];
 }
 
 bool leat_log_level_find(struct leat_str name, enum leat_log_level *out)
 {
-    static const enum leat_log_level levels[] = {LEAT_LOG_ERROR, LEAT_LOG_WARN, LEAT_LOG_INFO,
-                                                 LEAT_LOG_DEBUG, LEAT_LOG_TRACE};
-
-    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-        if (leat_str_equal(name, leat_str_of(leat_log_level_name(levels[i])))) {
-            *out = levels[i];
+    for (unsigned i = 0; leat_log_levels[i] != NULL; i++) {
+        if (leat_str_equal(name, leat_str_of(leat_log_levels[i]))) {
+            *out = (enum leat_log_level)i;
             return true;
         }
     }

@@ -37,7 +37,10 @@ struct leat_log {
     void *arg;
 };
 
-/* Returns "error", "warn", "info", "debug" or "trace". */
+/* "error", "warn", "info", "debug" and "trace", in the order of their enum; then NULL. */
+extern const char *const leat_log_levels[];
+
+/* Returns the name of LEVEL. */
 const char *leat_log_level_name(enum leat_log_level level);
 
 /* Finds the level called NAME. False, leaving *OUT alone, if there is none. */

@@ -87,6 +87,21 @@ void leat_writer_str32(struct leat_writer *writer, struct leat_str bytes)
     leat_writer_bytes(writer, bytes);
 }
 
+/* Fills the SIZE octets at PLACE, which were written there, with how much came after them. */
+static void end_length(struct leat_writer *writer, size_t place, size_t size, uint64_t max)
+{
+    size_t len;
+
+    if (writer->failed)
+        return;
+    LEAT_ASSERT(writer->len >= size && place <= writer->len - size);
+    len = writer->len - place - size;
+    if (len > max)
+        writer->failed = true;
+    else
+        store(writer->buf + place, len, size);
+}
+
 size_t leat_writer_begin32(struct leat_writer *writer)
 {
     size_t place = writer->len;
@@ -97,14 +112,18 @@ size_t leat_writer_begin32(struct leat_writer *writer)
 
 void leat_writer_end32(struct leat_writer *writer, size_t place)
 {
-    size_t len;
+    end_length(writer, place, 4, UINT32_MAX);
+}
 
-    if (writer->failed)
-        return;
-    LEAT_ASSERT(writer->len >= 4 && place <= writer->len - 4);
-    len = writer->len - place - 4;
-    if (len > UINT32_MAX)
-        writer->failed = true;
-    else
-        store(writer->buf + place, len, 4);
+size_t leat_writer_begin16(struct leat_writer *writer)
+{
+    size_t place = writer->len;
+
+    leat_writer_u16(writer, 0);
+    return place;
+}
+
+void leat_writer_end16(struct leat_writer *writer, size_t place)
+{
+    end_length(writer, place, 2, UINT16_MAX);
 }

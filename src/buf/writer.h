@@ -40,9 +40,12 @@ void leat_writer_str32(struct leat_writer *writer, struct leat_str bytes);
 
 /*
  * Writes a length of four octets that is not known yet and returns its place;
- * leat_writer_end32() fills it with the number of bytes written since.
+ * leat_writer_end32() fills it with the number of bytes written since. The same in two octets
+ * by the other pair, which fails if there are more than 65535.
  */
 size_t leat_writer_begin32(struct leat_writer *writer);
 void leat_writer_end32(struct leat_writer *writer, size_t place);
+size_t leat_writer_begin16(struct leat_writer *writer);
+void leat_writer_end16(struct leat_writer *writer, size_t place);
 
 #endif

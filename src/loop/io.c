@@ -17,11 +17,16 @@
 #define KEEPALIVE_INTERVAL_S 10
 #define KEEPALIVE_PROBES 3
 
-/* Fills IO and has epoll watch FD for EVENTS. Returns 0, or errno with IO closed. */
-static int watch(struct leat_io *io, struct leat_loop *loop, int fd, uint32_t events)
+void leat_io_init(struct leat_io *io, struct leat_loop *loop)
 {
     *io = (struct leat_io){.loop = loop, .fd = -1};
     leat_list_init(&io->link);
+}
+
+/* Fills IO and has epoll watch FD for EVENTS. Returns 0, or errno with IO closed. */
+static int watch(struct leat_io *io, struct leat_loop *loop, int fd, uint32_t events)
+{
+    leat_io_init(io, loop);
     struct epoll_event event = {.events = events, .data.ptr = io};
     if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
         return errno;
@@ -50,18 +55,37 @@ enum leat_status leat_io_open_listener(struct leat_io *io, struct leat_loop *loo
     return LEAT_OK;
 }
 
+enum leat_status leat_io_open_watch(struct leat_io *io, struct leat_loop *loop, int fd,
+                                    unsigned events, leat_io_fn *fn, void *arg)
+{
+    uint32_t asked = ((events & LEAT_IO_READABLE) ? EPOLLIN : 0u) |
+                     ((events & LEAT_IO_WRITABLE) ? EPOLLOUT : 0u);
+    if (watch(io, loop, fd, asked) != 0)
+        return LEAT_EIO;
+    io->is_shared = true;
+    leat_io_set_fn(io, fn, arg);
+    return LEAT_OK;
+}
+
+int leat_io_release(struct leat_io *io)
+{
+    int fd = io->fd;
+    /* Closing alone would not do: a descriptor that is shared, or was inherited by a child
+     * process, stays with epoll. */
+    (void)epoll_ctl(io->loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+    io->fd = -1;
+    io->ready = 0;
+    leat_list_remove(&io->link);
+    return fd;
+}
+
 void leat_io_close(struct leat_io *io)
 {
     if (io->fd < 0)
         return;
-    /* Closing alone would not do: a descriptor that is shared, or was inherited by a child
-     * process, stays with epoll. */
-    (void)epoll_ctl(io->loop->epoll_fd, EPOLL_CTL_DEL, io->fd, NULL);
+    int fd = leat_io_release(io);
     if (!io->is_shared)
-        (void)close(io->fd);
-    io->fd = -1;
-    io->ready = 0;
-    leat_list_remove(&io->link);
+        (void)close(fd);
 }
 
 void leat_io_requeue(struct leat_io *io)
@@ -72,6 +96,8 @@ void leat_io_requeue(struct leat_io *io)
 
 void leat_io_note(struct leat_io *io, uint32_t events)
 {
+    if (io->is_shared) /* level-triggered: what is no longer said is no longer so */
+        io->ready = 0;
     if (events & EPOLLIN)
         io->ready |= LEAT_IO_READABLE;
     if (events & EPOLLOUT)

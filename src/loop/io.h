@@ -7,7 +7,7 @@
  * none once the window is closed.
  *
  * Ownership: a leat_io is embedded in the caller's object and owns its descriptor, except
- * for listeners, whose descriptor several loops share.
+ * for listeners, whose descriptor several loops share, and for watches.
  * Threads: the loop's own.
  * Re-entrance: the callback may close the leat_io it is called for; the object that embeds
  * it must stay until the end of the turn (law 3).
@@ -47,7 +47,7 @@ struct leat_io {
     void *arg;
     int sys;               /* the errno with which it first failed, or 0 */
     bool has_shut;         /* leat_io_shutdown_send() was called */
-    bool is_shared;        /* a listener: the descriptor is not ours to close */
+    bool is_shared;        /* a listener or watch: level-triggered, and not ours to close */
     struct leat_list link; /* in the loop's list of the ready */
 };
 
@@ -63,9 +63,26 @@ LEAT_MUST_CHECK enum leat_status leat_io_open(struct leat_io *io, struct leat_lo
 LEAT_MUST_CHECK enum leat_status leat_io_open_listener(struct leat_io *io, struct leat_loop *loop,
                                                        int fd, leat_io_fn *fn, void *arg);
 
-/* Stops events at once and closes the descriptor (not a listener's). A closed one is left
+/*
+ * Watches FD, which somebody else reads and closes: a library's socket, an inotify descriptor.
+ * The callback is repeated as long as FD is as EVENTS asks, LEAT_IO_READABLE, LEAT_IO_WRITABLE or
+ * both; IO->ready says which. To ask for something else it is closed and opened anew. It must be
+ * closed before FD is.
+ */
+LEAT_MUST_CHECK enum leat_status leat_io_open_watch(struct leat_io *io, struct leat_loop *loop,
+                                                    int fd, unsigned events, leat_io_fn *fn,
+                                                    void *arg);
+
+/* Makes IO a closed one of LOOP, so that it may be closed without having been opened. */
+void leat_io_init(struct leat_io *io, struct leat_loop *loop);
+
+/* Stops events at once and closes the descriptor, if it is not another's. A closed one is left
  * alone. */
 void leat_io_close(struct leat_io *io);
+
+/* Stops events at once and returns the descriptor, which is the caller's from now on. Opened
+ * again, by any leat_io, it tells anew what is ready. */
+int leat_io_release(struct leat_io *io);
 
 /* Makes the callback run in the next turn, without asking the kernel. */
 void leat_io_requeue(struct leat_io *io);

@@ -18,7 +18,7 @@
 #define SEND_OFFSET (PLAIN_OFFSET + LEAT_SCRATCH_PLAIN_SIZE + GUARD_SIZE)
 #define SCRATCH_SIZE (SEND_OFFSET + LEAT_SCRATCH_SEND_SIZE + GUARD_SIZE)
 
-static uint64_t system_clock_ms(void *arg)
+uint64_t leat_clock_monotonic_ms(void *arg)
 {
     (void)arg;
     struct timespec now;
@@ -75,7 +75,7 @@ enum leat_status leat_loop_new(struct leat_loop **out, struct leat_error *err)
         return leat_error_set(err, LEAT_ENOMEM, 0, "out of memory for a loop");
     loop->epoll_fd = -1;
     loop->wake_fd = -1;
-    loop->clock = system_clock_ms;
+    loop->clock = leat_clock_monotonic_ms;
     leat_list_init(&loop->ready);
     leat_list_init(&loop->running);
     leat_list_init(&loop->tasks);
@@ -102,22 +102,6 @@ static void run_tasks(struct leat_loop *loop)
     }
 }
 
-void leat_loop_free(struct leat_loop *loop)
-{
-    if (loop == NULL)
-        return;
-    LEAT_ASSERT(!loop->is_in_turn);
-    while (!leat_list_is_empty(&loop->tasks))
-        run_tasks(loop);
-    if (loop->wake_fd >= 0)
-        (void)close(loop->wake_fd);
-    if (loop->epoll_fd >= 0)
-        (void)close(loop->epoll_fd);
-    if (loop->scratch != NULL)
-        (void)munmap(loop->scratch, SCRATCH_SIZE);
-    leat_mem_free(loop);
-}
-
 /* Runs the posts present, the oldest first. */
 static void run_posts(struct leat_loop *loop)
 {
@@ -134,6 +118,24 @@ static void run_posts(struct leat_loop *loop)
         oldest = post->next; /* the post may be gone after its call */
         post->fn(post->arg);
     }
+}
+
+void leat_loop_free(struct leat_loop *loop)
+{
+    if (loop == NULL)
+        return;
+    LEAT_ASSERT(!loop->is_in_turn);
+    do {
+        run_posts(loop);
+        run_tasks(loop);
+    } while (!leat_list_is_empty(&loop->tasks) || atomic_load(&loop->posts) != NULL);
+    if (loop->wake_fd >= 0)
+        (void)close(loop->wake_fd);
+    if (loop->epoll_fd >= 0)
+        (void)close(loop->epoll_fd);
+    if (loop->scratch != NULL)
+        (void)munmap(loop->scratch, SCRATCH_SIZE);
+    leat_mem_free(loop);
 }
 
 /* How long epoll may wait: not at all if there is work, else to the next timer or

@@ -55,11 +55,14 @@ struct leat_loop_counters {
 /* Returns milliseconds of a clock that never goes back. */
 typedef uint64_t leat_clock_fn(void *arg);
 
+/* The system's monotonic clock, for whoever needs the time without a loop. ARG is not looked at. */
+uint64_t leat_clock_monotonic_ms(void *arg);
+
 /* Makes a loop. On LEAT_ENOMEM or LEAT_EIO ERR says why. */
 LEAT_MUST_CHECK enum leat_status leat_loop_new(struct leat_loop **out, struct leat_error *err);
 
-/* Frees LOOP, which must not be running. Tasks that are still deferred are run first, since
- * they free memory; timers and posts are forgotten. NULL is a no-op. */
+/* Frees LOOP, which must not be running. Posts and tasks that are still to run are run first,
+ * since they free memory; timers are forgotten. NULL is a no-op. */
 void leat_loop_free(struct leat_loop *loop);
 
 /* Runs turns until leat_loop_stop(). */

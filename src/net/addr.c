@@ -149,6 +149,18 @@ static void from_unix(const struct sockaddr_storage *ss, struct leat_addr *out)
     memcpy(&out->ss, &un, sizeof(un));
 }
 
+bool leat_addr_parse_host(struct leat_str host, struct leat_addr *out)
+{
+    struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
+    struct parts parts = {.host = host};
+
+    parts.is_bracketed = host.len > 0 && memchr(host.ptr, ':', host.len) != NULL;
+    if (host.len == 0 || !parse_host(&parts, 0, &ss))
+        return false;
+    leat_addr_from_sockaddr(&ss, out);
+    return true;
+}
+
 void leat_addr_from_sockaddr(const struct sockaddr_storage *ss, struct leat_addr *out)
 {
     struct sockaddr_in6 in6;
@@ -237,6 +249,22 @@ uint16_t leat_addr_port(const struct leat_addr *addr)
         return ntohs(in6.sin6_port);
     }
     return 0;
+}
+
+void leat_addr_set_port(struct leat_addr *addr, uint16_t port)
+{
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+
+    if (addr->ss.ss_family == AF_INET) {
+        memcpy(&in, &addr->ss, sizeof(in));
+        in.sin_port = htons(port);
+        memcpy(&addr->ss, &in, sizeof(in));
+    } else if (addr->ss.ss_family == AF_INET6) {
+        memcpy(&in6, &addr->ss, sizeof(in6));
+        in6.sin6_port = htons(port);
+        memcpy(&addr->ss, &in6, sizeof(in6));
+    }
 }
 
 bool leat_addr_is_equal(const struct leat_addr *a, const struct leat_addr *b)

@@ -37,6 +37,12 @@ LEAT_MUST_CHECK enum leat_status leat_addr_from_path(struct leat_str path, struc
 
 /* Takes over what accept or getsockname wrote to SS, which was zeroed before; an IPv4 address
  * mapped into IPv6 becomes the IPv4 address it stands for. */
+/* Parses a host without port or brackets: "127.0.0.1", "::1", "fe80::1%eth0". False, leaving OUT
+ * alone, if HOST is none of these. The port is 0. */
+bool leat_addr_parse_host(struct leat_str host, struct leat_addr *out);
+
+/* Takes over what accept or getsockname wrote; an IPv4 address mapped into IPv6 becomes the
+ * IPv4 address it stands for. */
 void leat_addr_from_sockaddr(const struct sockaddr_storage *ss, struct leat_addr *out);
 
 /* Writes "127.0.0.1:5672", "[::1]:5672" or "unix:/path" to BUF and returns BUF; "unix" for a
@@ -48,6 +54,9 @@ const char *leat_addr_host_text(const struct leat_addr *addr, char buf[LEAT_ADDR
 
 /* The port of an IPv4 or IPv6 address, otherwise 0. */
 uint16_t leat_addr_port(const struct leat_addr *addr);
+
+/* Sets the port of an IPv4 or IPv6 address. */
+void leat_addr_set_port(struct leat_addr *addr, uint16_t port);
 
 /* Whether A and B are the same address and port. */
 bool leat_addr_is_equal(const struct leat_addr *a, const struct leat_addr *b);

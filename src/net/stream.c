@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/stream.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -123,10 +122,23 @@ enum leat_status leat_stream_break(struct leat_stream *s, enum leat_status statu
 
 /* The socket. */
 
+static const char *receiving_failed(const struct leat_stream *s)
+{
+    if (s->state != LEAT_STREAM_HANDSHAKING)
+        return "receiving failed";
+    return s->user.expects_proxy ? "the peer broke the connection before its PROXY header was there"
+                                 : "the peer broke the connection during the TLS handshake";
+}
+
 enum leat_status leat_stream_pull(struct leat_stream *s, void *buf, size_t cap, size_t *out_len)
 {
     size_t len = 0;
     int sys = 0;
+
+    if (s->ahead != NULL && !s->user.expects_proxy) {
+        leat_stream_take_ahead(s, buf, cap, out_len);
+        return LEAT_OK;
+    }
     enum leat_status status = leat_io_recv(&s->io, buf, cap, &len, &sys);
 
     /* A broken socket has no edge to come: waiting for one would be for ever. */
@@ -142,10 +154,7 @@ enum leat_status leat_stream_pull(struct leat_stream *s, void *buf, size_t cap, 
         s->eof = true;
     if (status == LEAT_EAGAIN || status == LEAT_ECLOSED)
         return status;
-    return leat_stream_break(s, status, sys, "%s",
-                             s->state == LEAT_STREAM_HANDSHAKING
-                                 ? "the peer broke the connection during the TLS handshake"
-                                 : "receiving failed");
+    return leat_stream_break(s, status, sys, "%s", receiving_failed(s));
 }
 
 static enum leat_status enqueue(struct leat_stream *s, const struct iovec *iov, int count,
@@ -213,7 +222,7 @@ static void run_closed(void *arg)
 
     tell(s, s->user.events->closed);
     s->ops->fini(s);
-    leat_mem_free(s->target);
+    leat_stream_drop_ahead(s);
     leat_mem_free(s);
 }
 
@@ -226,7 +235,10 @@ static void shut(struct leat_stream *s)
     leat_bufq_clear(&s->queue);
     leat_io_close(&s->io);
     set_state(s, LEAT_STREAM_CLOSED);
-    leat_loop_defer(loop, &s->task);
+    if (s->connect != NULL)
+        leat_connect_cancel(s->connect); /* which ends at the end of the turn, too */
+    else
+        leat_loop_defer(loop, &s->task);
 }
 
 static void run_timer(void *arg)
@@ -342,7 +354,9 @@ static void run_handshaking(struct leat_stream *s)
     if (s->broken)
         return;
     (void)flush(s);
-    enum leat_status status = s->ops->advance(s);
+    enum leat_status status = s->user.expects_proxy ? leat_stream_await_proxy(s) : LEAT_OK;
+    if (status == LEAT_OK)
+        status = s->ops->advance(s);
     if (s->broken) {
         tell_failed(s);
         return;
@@ -355,45 +369,13 @@ static void run_handshaking(struct leat_stream *s)
         run_open(s);
 }
 
-static enum leat_status connect_error(struct leat_error *err, const struct leat_addr *addr, int sys)
-{
-    char text[LEAT_ADDR_TEXT_MAX];
-
-    if (sys == EADDRNOTAVAIL)
-        return leat_error_set(err, LEAT_EIO, sys,
-                              "connecting to %s: no local port is free, widen "
-                              "net.ipv4.ip_local_port_range or spread over more addresses",
-                              leat_addr_text(addr, text));
-    return leat_error_set(err, LEAT_EIO, sys, "connecting to %s", leat_addr_text(addr, text));
-}
-
-static void run_connecting(struct leat_stream *s)
-{
-    if (s->broken || (s->io.ready & (LEAT_IO_WRITABLE | LEAT_IO_BROKEN)) == 0)
-        return;
-    int sys = leat_io_connect_result(&s->io);
-    if (sys != 0) {
-        (void)connect_error(&s->error, s->target, sys);
-        s->broken = true;
-        tell_failed(s);
-        return;
-    }
-    leat_mem_free(s->target);
-    s->target = NULL;
-    set_state(s, LEAT_STREAM_HANDSHAKING);
-    tell(s, s->user.events->connected);
-    if (s->state == LEAT_STREAM_HANDSHAKING)
-        run_handshaking(s);
-}
-
 static void on_io(struct leat_io *io, void *arg)
 {
     struct leat_stream *s = arg;
 
     s->running = true;
     switch (s->state) {
-    case LEAT_STREAM_CONNECTING:
-        run_connecting(s);
+    case LEAT_STREAM_CONNECTING: /* its events are net/connect.h's */
         break;
     case LEAT_STREAM_HANDSHAKING:
         run_handshaking(s);
@@ -411,6 +393,33 @@ static void on_io(struct leat_io *io, void *arg)
     s->running = false;
     if (has_work(s))
         leat_io_requeue(io);
+}
+
+static void on_connect(const struct leat_addr *addr, const struct leat_error *err, void *arg)
+{
+    struct leat_stream *s = arg;
+
+    (void)addr;
+    s->connect = NULL;
+    if (s->state == LEAT_STREAM_CLOSED) {
+        run_closed(s);
+        return;
+    }
+    s->running = true;
+    if (err != NULL) {
+        s->error = *err;
+        s->broken = true;
+        tell_failed(s);
+    } else {
+        leat_io_set_fn(&s->io, on_io, s);
+        set_state(s, LEAT_STREAM_HANDSHAKING);
+        tell(s, s->user.events->connected);
+    }
+    if (s->state == LEAT_STREAM_HANDSHAKING)
+        run_handshaking(s);
+    s->running = false;
+    if (has_work(s))
+        leat_io_requeue(&s->io);
 }
 
 /* What the user calls. */
@@ -509,8 +518,8 @@ void leat_stream_peer_addr(const struct leat_stream *s, struct leat_addr *out)
     struct sockaddr_storage ss = {0};
     socklen_t len = sizeof(ss);
 
-    *out = s->target != NULL ? *s->target : (struct leat_addr){0};
-    if (s->target == NULL && getpeername(s->io.fd, (struct sockaddr *)&ss, &len) == 0)
+    *out = (struct leat_addr){0};
+    if (s->connect == NULL && getpeername(s->io.fd, (struct sockaddr *)&ss, &len) == 0)
         leat_addr_from_sockaddr(&ss, out);
 }
 
@@ -542,20 +551,11 @@ enum leat_status leat_stream_start(struct leat_stream *s, struct leat_loop *loop
 }
 
 enum leat_status leat_stream_start_connect(struct leat_stream *s, struct leat_loop *loop,
-                                           const struct leat_addr *addr, struct leat_error *err)
+                                           const struct leat_connect_target *target,
+                                           struct leat_error *err)
 {
-    int sys = 0;
-
-    s->target = leat_mem_alloc(sizeof(*s->target));
-    if (s->target == NULL)
-        return leat_error_set(err, LEAT_ENOMEM, 0, "out of memory for a connection");
-    *s->target = *addr;
-    if (leat_io_connect(&s->io, loop, (const struct sockaddr *)&addr->ss, addr->len, &sys) !=
-        LEAT_OK) {
-        leat_mem_free(s->target);
-        return connect_error(err, addr, sys);
-    }
-    leat_io_set_fn(&s->io, on_io, s);
     s->state = LEAT_STREAM_CONNECTING;
-    return LEAT_OK;
+    if (leat_connect_start(&s->io, loop, target, on_connect, s, &s->connect) == LEAT_OK)
+        return LEAT_OK;
+    return leat_error_set(err, LEAT_ENOMEM, 0, "out of memory for a connection");
 }

@@ -34,13 +34,18 @@
 #include "buf/bufq.h"
 #include "loop/loop.h"
 #include "net/addr.h"
+#include "net/connect.h"
 
+struct leat_proxy_header;
 struct leat_stream;
 
 /* What a stream tells its user. Each may be NULL. ARG is leat_stream_user.arg. */
 struct leat_stream_events {
-    /* TCP is connected; over TLS the handshake begins. Not for accepted streams. */
+    /* The socket is connected; over TLS the handshake begins. Not for accepted streams. */
     void (*connected)(struct leat_stream *stream, void *arg);
+    /* The PROXY header is there that leat_stream_user.expects_proxy announced; TLS, if any, has
+     * not begun. HEADER and its texts are lent until this returns. Told once, before `opened`. */
+    void (*proxied)(struct leat_stream *stream, const struct leat_proxy_header *header, void *arg);
     /* The stream can be read and written: TLS, if any, is done. Told once, before readable. */
     void (*opened)(struct leat_stream *stream, void *arg);
     /* leat_stream_read() will say something new. Repeated until it says LEAT_EAGAIN. */
@@ -61,6 +66,10 @@ struct leat_stream_user {
     const struct leat_stream_events *events; /* outlives the stream */
     void *arg;
     struct leat_bufq_account *account; /* for unsent bytes; may be NULL; outlives the stream */
+    /* For accepted streams: the peer sends a PROXY header first (net/proxy_header.h). Without it
+     * the stream fails before TLS or a read has seen a byte: LEAT_EPROTOCOL, or LEAT_ECLOSED if the
+     * peer ends before. Addresses remain those of the connection itself. No deadline is set. */
+    bool expects_proxy;
 };
 
 /* What the last turn of reading did, for the trace. */
@@ -80,13 +89,21 @@ LEAT_MUST_CHECK enum leat_status leat_stream_accept(struct leat_loop *loop, int 
                                                     const struct leat_stream_user *user,
                                                     struct leat_stream **out);
 
-/* Makes a plain stream that connects to ADDR; `connected` and `opened`, or `failed`, follow.
- * LEAT_EIO with ERR telling why (no local port left, no route) when it cannot even begin. */
+/* Makes a plain stream that connects to TARGET, which is not kept, but its resolver is; `connected`
+ * and `opened`, or `failed`, follow. LEAT_ENOMEM. */
 LEAT_MUST_CHECK enum leat_status leat_stream_connect(struct leat_loop *loop,
-                                                     const struct leat_addr *addr,
+                                                     const struct leat_connect_target *target,
                                                      const struct leat_stream_user *user,
                                                      struct leat_stream **out,
                                                      struct leat_error *err);
+
+/*
+ * Sends the LEN bytes at DATA, a PROXY header, ahead of all else, TLS included, once the stream is
+ * connected. Only for a stream that connects, until its `connected` has returned; LEAT_EUSAGE
+ * otherwise. LEAT_ENOMEM, LEAT_ELIMIT: nothing will be sent first.
+ */
+LEAT_MUST_CHECK enum leat_status leat_stream_send_first(struct leat_stream *stream,
+                                                        const void *data, size_t len);
 
 /*
  * Reads at most CAP bytes into BUF. LEAT_OK: *OUT_LEN > 0 bytes. LEAT_EAGAIN: nothing now;
@@ -146,7 +163,7 @@ uint64_t leat_stream_received(const struct leat_stream *stream);
 
 const struct leat_stream_turn *leat_stream_turn(const struct leat_stream *stream);
 
-/* The local address, and the peer's. */
+/* The local address, and the peer's; of family AF_UNSPEC while it connects. */
 void leat_stream_local_addr(const struct leat_stream *stream, struct leat_addr *out);
 void leat_stream_peer_addr(const struct leat_stream *stream, struct leat_addr *out);
 

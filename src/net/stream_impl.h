@@ -9,7 +9,8 @@
  *        |              |            |          |                       ^
  *        +--------------+------------+----------+-----------------------+
  *
- * An accepted stream begins in handshaking, a plain one leaves it in the next turn. A
+ * An accepted stream begins in handshaking, a plain one leaves it in the next turn, or when the
+ * PROXY header that it expects is there; before that no kind sees a byte. A
  * stream that failed stays in its state, with `broken` set, until its user closes it.
  *
  * Ownership, threads, re-entrance: as in stream.h.
@@ -49,6 +50,8 @@ struct leat_stream_ops {
     void (*set_secret)(struct leat_stream *stream, bool is_secret);
 };
 
+struct leat_stream_ahead; /* received before the kind asked for it */
+
 struct leat_stream {
     const struct leat_stream_ops *ops;
     struct leat_io io;
@@ -68,7 +71,8 @@ struct leat_stream {
     struct leat_error error;
     struct leat_stream_turn turn;
     uint64_t received;
-    struct leat_addr *target; /* where to, while connecting */
+    struct leat_connect *connect;    /* while connecting, or until cancelling it is told */
+    struct leat_stream_ahead *ahead; /* NULL: nothing */
     uint64_t flush_ms, linger_ms;
     struct leat_timer timer; /* of finishing */
     struct leat_task task;   /* of closing */
@@ -79,13 +83,13 @@ struct leat_stream {
 void leat_stream_init(struct leat_stream *stream, const struct leat_stream_ops *ops,
                       const struct leat_stream_user *user);
 
-/* Makes STREAM work on FD, or connect to ADDR; then it frees itself. LEAT_EIO or LEAT_ENOMEM as
+/* Makes STREAM work on FD, or connect to TARGET; then it frees itself. LEAT_EIO or LEAT_ENOMEM as
  * in stream.h; FD then stays the caller's. */
 LEAT_MUST_CHECK enum leat_status leat_stream_start(struct leat_stream *stream,
                                                    struct leat_loop *loop, int fd);
 LEAT_MUST_CHECK enum leat_status leat_stream_start_connect(struct leat_stream *stream,
                                                            struct leat_loop *loop,
-                                                           const struct leat_addr *addr,
+                                                           const struct leat_connect_target *target,
                                                            struct leat_error *err);
 
 /* The one way in: receives at most CAP bytes from the socket. LEAT_OK, LEAT_EAGAIN,
@@ -96,6 +100,17 @@ LEAT_MUST_CHECK enum leat_status leat_stream_pull(struct leat_stream *stream, vo
 /* The one way out: sends, and queues what is not taken. Results as leat_stream_write(). */
 LEAT_MUST_CHECK enum leat_status leat_stream_push(struct leat_stream *stream,
                                                   const struct iovec *iov, int count);
+
+/* Takes the PROXY header on that the user expects. LEAT_OK: it is there and told, and the kind's
+ * handshake may begin. LEAT_EAGAIN: more must come, or the user has closed the stream. Otherwise
+ * the stream is broken. */
+LEAT_MUST_CHECK enum leat_status leat_stream_await_proxy(struct leat_stream *stream);
+
+/* As leat_stream_pull(), of what came behind the PROXY header; `ahead` is not NULL. */
+void leat_stream_take_ahead(struct leat_stream *stream, void *buf, size_t cap, size_t *out_len);
+
+/* Frees `ahead`, which may be NULL. */
+void leat_stream_drop_ahead(struct leat_stream *stream);
 
 /* Marks STREAM broken: unsent bytes are dropped, and the user will hear of it. The first reason
  * stays. Returns STATUS. */

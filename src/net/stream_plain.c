@@ -57,7 +57,8 @@ enum leat_status leat_stream_accept(struct leat_loop *loop, int fd,
     return LEAT_OK;
 }
 
-enum leat_status leat_stream_connect(struct leat_loop *loop, const struct leat_addr *addr,
+enum leat_status leat_stream_connect(struct leat_loop *loop,
+                                     const struct leat_connect_target *target,
                                      const struct leat_stream_user *user, struct leat_stream **out,
                                      struct leat_error *err)
 {
@@ -66,7 +67,7 @@ enum leat_status leat_stream_connect(struct leat_loop *loop, const struct leat_a
     if (s == NULL)
         return leat_error_set(err, LEAT_ENOMEM, 0, "out of memory for a connection");
     leat_stream_init(s, &plain_ops, user);
-    enum leat_status status = leat_stream_start_connect(s, loop, addr, err);
+    enum leat_status status = leat_stream_start_connect(s, loop, target, err);
     if (status != LEAT_OK) {
         leat_mem_free(s);
         return status;

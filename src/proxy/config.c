@@ -36,10 +36,17 @@ void leat_config_free(struct leat_config *config)
 {
     if (config == NULL)
         return;
-    for (size_t i = 0; i < config->listeners.count; i++)
+    for (size_t i = 0; i < config->listeners.count; i++) {
+        leat_endpoint_fini(&config->listeners.at[i].endpoint);
         leat_key_free_all(&config->listeners.at[i], &leat_listener_table);
+    }
+    for (size_t i = 0; i < config->certificates.count; i++) {
+        leat_mem_free(config->certificates.at[i].name);
+        leat_key_free_all(&config->certificates.at[i], &leat_certificate_table);
+    }
     for (size_t i = 0; i < config->backends.count; i++) {
         leat_mem_free(config->backends.at[i].name);
+        leat_endpoint_fini(&config->backends.at[i].endpoint);
         leat_key_free_all(&config->backends.at[i], &leat_backend_table);
     }
     for (size_t i = 0; i < config->farms.count; i++) {
@@ -51,6 +58,7 @@ void leat_config_free(struct leat_config *config)
         leat_key_free_all(&config->routes.at[i], &leat_route_table);
     }
     leat_mem_free(config->listeners.at);
+    leat_mem_free(config->certificates.at);
     leat_mem_free(config->backends.at);
     leat_mem_free(config->farms.at);
     leat_mem_free(config->routes.at);
@@ -104,15 +112,66 @@ enum leat_status leat_config_add_listener(struct leat_config *config, unsigned l
     return LEAT_OK;
 }
 
+static enum leat_status check_item_name(struct leat_str name, struct leat_error *err)
+{
+    enum leat_status status = check_name(name, err);
+
+    if (status == LEAT_OK && name.len == 0)
+        status = leat_error_set(err, LEAT_EUSAGE, 0, "expected a name, got \"\"");
+    return status;
+}
+
+const struct leat_certificate_config *leat_config_find_certificate(const struct leat_config *config,
+                                                                   const char *name)
+{
+    for (size_t i = 0; i < config->certificates.count; i++) {
+        if (strcmp(config->certificates.at[i].name, name) == 0)
+            return &config->certificates.at[i];
+    }
+    return NULL;
+}
+
+enum leat_status leat_config_add_certificate(struct leat_config *config, unsigned line,
+                                             struct leat_str name,
+                                             struct leat_certificate_config **out,
+                                             struct leat_error *err)
+{
+    struct leat_certificate_config certificate = {.line = line};
+    enum leat_status status =
+        check_count(config->certificates.count, LEAT_CONFIG_CERTIFICATES_MAX, err);
+
+    if (status == LEAT_OK)
+        status = check_item_name(name, err);
+    if (status == LEAT_OK)
+        status = leat_key_set_defaults(&certificate, &leat_certificate_table, err);
+    if (status != LEAT_OK)
+        return status;
+    void *at =
+        leat_config_grow(config->certificates.at, config->certificates.count, sizeof(certificate));
+    if (at == NULL)
+        return no_memory(err);
+    config->certificates.at = at;
+    certificate.name = leat_mem_dup(name);
+    if (certificate.name == NULL)
+        return no_memory(err);
+    const struct leat_certificate_config *twin =
+        leat_config_find_certificate(config, certificate.name);
+    if (twin != NULL) {
+        leat_mem_free(certificate.name);
+        return refuse_twin(twin->line, err);
+    }
+    *out = &config->certificates.at[config->certificates.count++];
+    **out = certificate;
+    return LEAT_OK;
+}
+
 static enum leat_status check_new_backend(const struct leat_config *config, struct leat_str name,
                                           struct leat_error *err)
 {
     enum leat_status status = check_count(config->backends.count, LEAT_CONFIG_BACKENDS_MAX, err);
 
     if (status == LEAT_OK)
-        status = check_name(name, err);
-    if (status == LEAT_OK && name.len == 0)
-        status = leat_error_set(err, LEAT_EUSAGE, 0, "expected a name, got \"\"");
+        status = check_item_name(name, err);
     for (size_t i = 0; status == LEAT_OK && i < config->backends.count; i++) {
         if (leat_str_equal(leat_str_of(config->backends.at[i].name), name))
             status = refuse_twin(config->backends.at[i].line, err);
@@ -249,26 +308,28 @@ static enum leat_status add_endpoint(struct leat_config *config, const struct le
     struct leat_listener_config *listener;
     struct leat_backend_config *backend;
     struct leat_endpoint endpoint;
-    struct leat_key parse = *key;
-    char name[LEAT_ADDR_TEXT_MAX];
+    char name[LEAT_ENDPOINT_TEXT_MAX];
+    enum leat_status status =
+        leat_endpoint_parse(value, (uint16_t)key->min, (uint16_t)key->max, &endpoint, err);
 
-    parse.offset = 0;
-    enum leat_status status = leat_key_set(&endpoint, &parse, value, err);
     if (status != LEAT_OK)
         return status;
     if (key->offset == offsetof(struct leat_config, listeners)) {
         status = leat_config_add_listener(config, 0, &listener, err);
         if (status == LEAT_OK)
             listener->endpoint = endpoint;
+        else
+            leat_endpoint_fini(&endpoint);
         return status;
     }
-    (void)leat_addr_text(&endpoint.addr, name);
+    (void)leat_endpoint_text(&endpoint, name);
     status = leat_config_add_backend(config, 0, leat_str_of(name), &backend, err);
-    if (status == LEAT_OK)
+    if (status == LEAT_OK) {
         backend->endpoint = endpoint;
-    else if (status == LEAT_EUSAGE)
-        (void)leat_error_set(err, status, 0, "\"%s\": %s", name, err->text);
-    return status;
+        return LEAT_OK;
+    }
+    leat_endpoint_fini(&endpoint);
+    return leat_error_set(err, status, 0, "\"%s\": %s", name, err->text);
 }
 
 /* A value is refused rather than ignored: "--trace=off" would switch it on. */

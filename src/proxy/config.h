@@ -23,43 +23,60 @@
 #include <leat/error.h>
 #include <leat/str.h>
 
-#include "net/addr.h"
+#include "proxy/endpoint.h"
+#include "tls/config.h"
 
 #define LEAT_CONFIG_LISTENERS_MAX 64
+#define LEAT_CONFIG_CERTIFICATES_MAX 1024
 #define LEAT_CONFIG_BACKENDS_MAX 64 /* also of one farm */
 #define LEAT_CONFIG_FARMS_MAX 1024
 #define LEAT_CONFIG_ROUTES_MAX 65536
 #define LEAT_CONFIG_KEYS_MAX 32 /* of leat_config_table */
 
-/* Where to listen or to connect: amqp://ADDRESS:PORT or amqps://ADDRESS:PORT. */
-struct leat_endpoint {
-    bool tls;
-    struct leat_addr addr;
-};
-
-/* How many keys an item has at most. */
+/* How many keys an item has at most: one with TLS, and any other. */
+#define LEAT_CONFIG_TLS_KEYS_MAX 16
 #define LEAT_CONFIG_ITEM_KEYS_MAX 4
-
-/* An item of a list, or of a map by name. LINE is where it stands in the file, KEY_LINES where its
- * keys do, in the order of their table; 0 without a file or if not given. */
-struct leat_listener_config {
-    unsigned line, key_lines[LEAT_CONFIG_ITEM_KEYS_MAX];
-    struct leat_endpoint endpoint;
-    char *cert, *key; /* NULL if not given */
-};
-
-struct leat_backend_config {
-    unsigned line, key_lines[LEAT_CONFIG_ITEM_KEYS_MAX];
-    char *name;
-    struct leat_endpoint endpoint;
-    char *ca;          /* NULL: the system's authorities */
-    char *verify_name; /* NULL: the address */
-    uint64_t weight;
-};
 
 struct leat_names {
     size_t count;
     char **at;
+};
+
+/* What is shown and wanted over TLS. Texts are NULL if not given. */
+struct leat_tls_settings {
+    char *cert, *key, *key_passphrase; /* files */
+    char *ca, *crl;                    /* files; of a backend no CA means the system's */
+    uint64_t min_version, max_version; /* enum leat_tls_version */
+    char *ciphersuites, *ciphers, *groups;
+    bool tickets;                /* of listeners only, as what follows */
+    uint64_t client_certificate; /* enum leat_tls_client_cert */
+};
+
+/* An item of a list, or of a map by name. LINE is where it stands in the file, KEY_LINES where its
+ * keys do, in the order of their table; 0 without a file or if not given. */
+struct leat_listener_config {
+    unsigned line, key_lines[LEAT_CONFIG_TLS_KEYS_MAX];
+    struct leat_endpoint endpoint;
+    struct leat_tls_settings tls;
+    struct leat_names certificate_names;
+};
+
+struct leat_certificate_config {
+    unsigned line, key_lines[LEAT_CONFIG_TLS_KEYS_MAX];
+    char *name;
+    struct leat_tls_settings tls;
+    struct leat_names server_names;
+    bool is_used;
+};
+
+struct leat_backend_config {
+    unsigned line, key_lines[LEAT_CONFIG_TLS_KEYS_MAX];
+    char *name;
+    struct leat_endpoint endpoint;
+    struct leat_tls_settings tls;
+    char *verify_name; /* NULL: the address */
+    bool insecure_skip_verify;
+    uint64_t weight;
 };
 
 struct leat_farm_config {
@@ -93,6 +110,7 @@ struct leat_config {
     unsigned key_lines[LEAT_CONFIG_KEYS_MAX];
 
     LEAT_CONFIG_LIST(struct leat_listener_config) listeners;
+    LEAT_CONFIG_LIST(struct leat_certificate_config) certificates;
     LEAT_CONFIG_LIST(struct leat_backend_config) backends;
     LEAT_CONFIG_LIST(struct leat_farm_config) farms;
     LEAT_CONFIG_LIST(struct leat_route_config)
@@ -108,6 +126,8 @@ struct leat_config {
     uint64_t log_level; /* enum leat_log_level */
     bool trace;
     char *control_socket; /* NULL: none */
+    uint64_t tls_recheck_ms;
+    uint64_t tls_contexts;
 
     uint64_t frame_max;
     uint64_t channel_max;
@@ -171,6 +191,15 @@ void leat_config_print_reference(FILE *file);
 /* Returns the route of VHOST, else the default, else NULL. CONFIG is finished. */
 const struct leat_route_config *leat_config_find_route(const struct leat_config *config,
                                                        struct leat_str vhost);
+
+/* Returns what holds on LISTENER for its own certificate (CERTIFICATE is NULL), or for a further
+ * one: what that does not say itself is as the listener says. The texts are borrowed from both. */
+struct leat_tls_settings leat_config_tls_of(const struct leat_listener_config *listener,
+                                            const struct leat_certificate_config *certificate);
+
+/* Returns the certificate called NAME, or NULL. */
+const struct leat_certificate_config *leat_config_find_certificate(const struct leat_config *config,
+                                                                   const char *name);
 
 /* Whether USER is one of config->loopback_users. */
 bool leat_config_is_loopback_user(const struct leat_config *config, struct leat_str user);

@@ -18,8 +18,8 @@ static const char *placeholder(enum leat_key_kind kind)
         return " NAMES";
     case LEAT_KEY_FLAG:
         return "";
-    case LEAT_KEY_LEVEL:
-        return " LEVEL";
+    case LEAT_KEY_CHOICE:
+        return " WORD";
     case LEAT_KEY_COUNT:
         return " N";
     case LEAT_KEY_SIZE:
@@ -41,7 +41,7 @@ static void print_option(FILE *file, const struct leat_key *key)
 
     (void)snprintf(option, sizeof(option), "--%s%s", option_of(key), placeholder(key->kind));
     (void)fprintf(file, "  %-30s %s", option, key->help);
-    if (key->kind == LEAT_KEY_LEVEL)
+    if (key->kind == LEAT_KEY_CHOICE)
         (void)fprintf(file, ": %s", leat_key_allowed(key, allowed, sizeof(allowed)));
     else if (key->kind == LEAT_KEY_NAMES)
         (void)fprintf(file, ", separated by commas; \"\": none");
@@ -100,9 +100,13 @@ static const char intro[] =
     "no unit\n"
     "- a size is a whole number of bytes, or one and `KiB`, `MiB` or `GiB`: `4096`, `64KiB`, "
     "`1MiB`\n"
-    "- an address is `amqp://ADDRESS:PORT` without TLS, `amqps://ADDRESS:PORT` with TLS; ADDRESS "
+    "- an address is `amqp://HOST:PORT` without TLS, `amqps://HOST:PORT` with TLS; HOST is "
+    "numeric, "
+    "IPv6\n"
+    "  in brackets, or, for a backend, a name; without PORT it is 5672, with TLS 5671. A UNIX "
+    "socket "
     "is\n"
-    "  numeric, IPv6 in brackets; without PORT it is 5672, with TLS 5671\n"
+    "  `amqp+unix:///PATH`, with TLS `amqps+unix:///PATH`\n"
     "- the name of a file is relative to the directory of the file that it stands in; on the "
     "command line\n"
     "  to the current directory\n";
@@ -147,6 +151,7 @@ static void print_section(FILE *file, const struct leat_section *section)
     case LEAT_SECTION_LISTENERS:
         (void)snprintf(prefix, sizeof(prefix), "%s[].", section->name);
         break;
+    case LEAT_SECTION_CERTIFICATES:
     case LEAT_SECTION_BACKENDS:
     case LEAT_SECTION_FARMS:
     case LEAT_SECTION_VHOSTS:

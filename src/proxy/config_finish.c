@@ -3,96 +3,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/text.h"
 #include "proxy/config.h"
+#include "proxy/config_check.h"
 #include "proxy/config_keys.h"
 #include "proxy/config_place.h"
 #include "proxy/config_suggest.h"
-
-/* What is being checked, for messages. */
-struct check {
-    struct leat_config *config;
-    struct leat_error *err;
-    size_t farms; /* that have a name in the file; those behind are of single backends */
-    unsigned line;
-    const unsigned *key_lines; /* of the item's keys; NULL: none is being checked */
-    char buf[160];
-    struct leat_text path; /* of the item, in BUF */
-};
 
 static enum leat_status no_memory(struct leat_error *err)
 {
     return leat_error_set(err, LEAT_ENOMEM, 0, "out of memory");
 }
 
-/* The item NAME of SECTION is checked now. Without a file its names are options. */
-static void enter(struct check *check, enum leat_section_kind section, const char *name,
-                  unsigned line, const unsigned *key_lines)
-{
-    check->line = line;
-    check->key_lines = key_lines;
-    leat_text_init(&check->path, check->buf, sizeof(check->buf));
-    for (size_t i = 0; i < LEAT_SECTIONS; i++) {
-        if (leat_sections[i].kind == section)
-            leat_text_add(&check->path, "%s", leat_sections[i].name);
-    }
-    if (name != NULL)
-        leat_place_add_name(&check->path, leat_str_of(name));
-}
-
-/* KEY: of the table of what was entered; NULL: none in particular. */
-static enum leat_status wrong(const struct check *check, const struct leat_key *key,
-                              const char *format, ...) LEAT_PRINTF(3, 4);
-
-static enum leat_status wrong(const struct check *check, const struct leat_key *key,
-                              const char *format, ...)
-{
-    char buf[sizeof(check->err->text)];
-    struct leat_text text;
-    va_list args;
-
-    leat_text_init(&text, buf, sizeof(buf));
-    unsigned line = check->line;
-    if (check->key_lines != NULL)
-        line = leat_key_line(key, check->key_lines, line);
-    leat_place_add_file(&text, check->config->file, line);
-    if (check->path.len > 0)
-        leat_text_add(&text, "%s%s%s: ", check->buf, key == NULL ? "" : ".",
-                      key == NULL ? "" : key->name);
-    va_start(args, format);
-    leat_text_vadd(&text, format, args);
-    va_end(args);
-    return leat_error_set(check->err, LEAT_EUSAGE, 0, "%s", buf);
-}
-
-/* The key that describes the member at OFFSET of what TABLE describes. */
-static const struct leat_key *key_at(const struct leat_key_table *table, size_t offset)
-{
-    size_t i = 0;
-
-    while (i < table->count && table->keys[i].offset != offset)
-        i++;
-    LEAT_ASSERT(i < table->count);
-    return &table->keys[i];
-}
-
 #define LISTENER_KEY(member)                                                                       \
-    key_at(&leat_listener_table, offsetof(struct leat_listener_config, member))
+    leat_key_at(&leat_listener_table, offsetof(struct leat_listener_config, member))
 #define BACKEND_KEY(member)                                                                        \
-    key_at(&leat_backend_table, offsetof(struct leat_backend_config, member))
-#define FARM_KEY(member) key_at(&leat_farm_table, offsetof(struct leat_farm_config, member))
-#define ROUTE_KEY(member) key_at(&leat_route_table, offsetof(struct leat_route_config, member))
+    leat_key_at(&leat_backend_table, offsetof(struct leat_backend_config, member))
+#define FARM_KEY(member) leat_key_at(&leat_farm_table, offsetof(struct leat_farm_config, member))
+#define ROUTE_KEY(member) leat_key_at(&leat_route_table, offsetof(struct leat_route_config, member))
 
 static bool lacks_certificate(const struct leat_config *config)
 {
     for (size_t i = 0; i < config->listeners.count; i++) {
         const struct leat_listener_config *listener = &config->listeners.at[i];
-        if (listener->endpoint.tls && ((listener->cert == NULL && config->cert == NULL) ||
-                                       (listener->key == NULL && config->key == NULL)))
+        if (listener->endpoint.tls && ((listener->tls.cert == NULL && config->cert == NULL) ||
+                                       (listener->tls.key == NULL && config->key == NULL)))
             return true;
     }
     return false;
@@ -107,6 +45,14 @@ static bool has_tls_backend(const struct leat_config *config)
     return false;
 }
 
+static const char numeric[] =
+    "a listener has a numeric address, such as 0.0.0.0, 127.0.0.1 or [::], and no name";
+
+static bool lacks_port(const struct leat_endpoint *endpoint)
+{
+    return endpoint->port == 0 && !leat_endpoint_is_unix(endpoint);
+}
+
 /* The short form, in the words of the command line. */
 static enum leat_status check_options(const struct leat_config *config, struct leat_error *err)
 {
@@ -118,8 +64,13 @@ static enum leat_status check_options(const struct leat_config *config, struct l
         return leat_error_set(err, LEAT_EUSAGE, 0,
                               "no --backend: say where the broker is, such as "
                               "--backend amqp://127.0.0.1:5672");
+    for (size_t i = 0; i < config->listeners.count; i++) {
+        if (config->listeners.at[i].endpoint.host != NULL)
+            return leat_error_set(err, LEAT_EUSAGE, 0, "--listen \"%s\": %s",
+                                  config->listeners.at[i].endpoint.host, numeric);
+    }
     for (size_t i = 0; i < config->backends.count; i++) {
-        if (leat_addr_port(&config->backends.at[i].endpoint.addr) == 0)
+        if (lacks_port(&config->backends.at[i].endpoint))
             return leat_error_set(err, LEAT_EUSAGE, 0, "--backend \"%s\": a backend has a port",
                                   config->backends.at[i].name);
     }
@@ -154,15 +105,15 @@ static enum leat_status spread_options(struct leat_config *config, struct leat_e
         struct leat_listener_config *listener = &config->listeners.at[i];
         if (!listener->endpoint.tls)
             continue;
-        status = take_over(&listener->cert, config->cert, err);
+        status = take_over(&listener->tls.cert, config->cert, err);
         if (status == LEAT_OK)
-            status = take_over(&listener->key, config->key, err);
+            status = take_over(&listener->tls.key, config->key, err);
     }
     for (size_t i = 0; status == LEAT_OK && i < config->backends.count; i++) {
         struct leat_backend_config *backend = &config->backends.at[i];
         if (!backend->endpoint.tls)
             continue;
-        status = take_over(&backend->ca, config->backend_ca, err);
+        status = take_over(&backend->tls.ca, config->backend_ca, err);
         if (status == LEAT_OK)
             status = take_over(&backend->verify_name, config->backend_name, err);
     }
@@ -174,7 +125,7 @@ static bool is_listened_on(const struct leat_config *config, size_t index)
 {
     const struct leat_addr *addr = &config->listeners.at[index].endpoint.addr;
 
-    for (size_t i = 0; i < index && leat_addr_port(addr) != 0; i++) {
+    for (size_t i = 0; i < index && !lacks_port(&config->listeners.at[index].endpoint); i++) {
         const struct leat_addr *other = &config->listeners.at[i].endpoint.addr;
         if (leat_addr_is_served_by(addr, other) || leat_addr_is_served_by(other, addr))
             return true;
@@ -182,36 +133,33 @@ static bool is_listened_on(const struct leat_config *config, size_t index)
     return false;
 }
 
-static enum leat_status check_listener(struct check *check, size_t index)
+static enum leat_status check_listener(struct leat_config_check *check, size_t index)
 {
     const struct leat_listener_config *listener = &check->config->listeners.at[index];
     char text[LEAT_ADDR_TEXT_MAX];
 
-    enter(check, LEAT_SECTION_LISTENERS, NULL, listener->line, listener->key_lines);
+    leat_config_check_enter(check, LEAT_SECTION_LISTENERS, NULL, listener->line,
+                            listener->key_lines);
     leat_text_add(&check->path, "[%zu]", index);
-    if (listener->endpoint.addr.len == 0)
-        return wrong(check, LISTENER_KEY(endpoint), "is missing");
+    if (!leat_endpoint_is_given(&listener->endpoint))
+        return leat_config_check_wrong(check, LISTENER_KEY(endpoint), "is missing");
+    if (listener->endpoint.host != NULL)
+        return leat_config_check_wrong(check, LISTENER_KEY(endpoint), "%s, got \"%s\"", numeric,
+                                       listener->endpoint.host);
     if (is_listened_on(check->config, index))
-        return wrong(check, LISTENER_KEY(endpoint), "%s is there twice",
-                     leat_addr_text(&listener->endpoint.addr, text));
-    if (listener->endpoint.tls && listener->cert == NULL)
-        return wrong(check, LISTENER_KEY(cert), "an amqps:// listener needs one");
-    if (listener->endpoint.tls && listener->key == NULL)
-        return wrong(check, LISTENER_KEY(key), "an amqps:// listener needs one");
-    if (!listener->endpoint.tls && listener->cert != NULL)
-        return wrong(check, LISTENER_KEY(cert), "only an amqps:// listener has one");
-    if (!listener->endpoint.tls && listener->key != NULL)
-        return wrong(check, LISTENER_KEY(key), "only an amqps:// listener has one");
+        return leat_config_check_wrong(check, LISTENER_KEY(endpoint), "%s is there twice",
+                                       leat_addr_text(&listener->endpoint.addr, text));
     return LEAT_OK;
 }
 
-static enum leat_status check_listeners(struct check *check)
+static enum leat_status check_listeners(struct leat_config_check *check)
 {
     enum leat_status status = LEAT_OK;
 
-    enter(check, LEAT_SECTION_LISTENERS, NULL, 0, NULL);
+    leat_config_check_enter(check, LEAT_SECTION_LISTENERS, NULL, 0, NULL);
     if (check->config->listeners.count == 0)
-        return wrong(check, NULL, "expected at least one: say where clients connect");
+        return leat_config_check_wrong(check, NULL,
+                                       "expected at least one: say where clients connect");
     for (size_t i = 0; status == LEAT_OK && i < check->config->listeners.count; i++)
         status = check_listener(check, i);
     return status;
@@ -227,34 +175,30 @@ static bool leads_back(const struct leat_config *config, const struct leat_backe
     return false;
 }
 
-static enum leat_status check_backend(struct check *check,
+static enum leat_status check_backend(struct leat_config_check *check,
                                       const struct leat_backend_config *backend)
 {
-    enter(check, LEAT_SECTION_BACKENDS, backend->name, backend->line, backend->key_lines);
-    if (backend->endpoint.addr.len == 0)
-        return wrong(check, BACKEND_KEY(endpoint), "is missing");
-    if (leat_addr_port(&backend->endpoint.addr) == 0)
-        return wrong(check, BACKEND_KEY(endpoint), "a backend has a port, got 0");
+    leat_config_check_enter(check, LEAT_SECTION_BACKENDS, backend->name, backend->line,
+                            backend->key_lines);
+    if (!leat_endpoint_is_given(&backend->endpoint))
+        return leat_config_check_wrong(check, BACKEND_KEY(endpoint), "is missing");
+    if (lacks_port(&backend->endpoint))
+        return leat_config_check_wrong(check, BACKEND_KEY(endpoint), "a backend has a port, got 0");
     if (leads_back(check->config, backend))
-        return wrong(check, BACKEND_KEY(endpoint),
-                     "it is a listener of this leat: sessions would go round in a circle");
-    if (!backend->endpoint.tls && backend->ca != NULL)
-        return wrong(check, BACKEND_KEY(ca), "only an amqps:// backend has one");
-    if (!backend->endpoint.tls && backend->verify_name != NULL)
-        return wrong(check, BACKEND_KEY(verify_name), "only an amqps:// backend has one");
-    if (backend->verify_name != NULL && *backend->verify_name == '\0')
-        return wrong(check, BACKEND_KEY(verify_name),
-                     "expected a name that certificates can be for");
+        return leat_config_check_wrong(
+            check, BACKEND_KEY(endpoint),
+            "it is a listener of this leat: sessions would go round in a circle");
     return LEAT_OK;
 }
 
-static enum leat_status check_backends(struct check *check)
+static enum leat_status check_backends(struct leat_config_check *check)
 {
     enum leat_status status = LEAT_OK;
 
-    enter(check, LEAT_SECTION_BACKENDS, NULL, 0, NULL);
+    leat_config_check_enter(check, LEAT_SECTION_BACKENDS, NULL, 0, NULL);
     if (check->config->backends.count == 0)
-        return wrong(check, NULL, "expected at least one: say where the broker is");
+        return leat_config_check_wrong(check, NULL,
+                                       "expected at least one: say where the broker is");
     for (size_t i = 0; status == LEAT_OK && i < check->config->backends.count; i++)
         status = check_backend(check, &check->config->backends.at[i]);
     return status;
@@ -271,7 +215,7 @@ static size_t find_backend(const struct leat_config *config, const char *name)
 }
 
 /* Likewise of a farm. */
-static size_t find_farm(const struct check *check, const char *name)
+static size_t find_farm(const struct leat_config_check *check, const char *name)
 {
     size_t i = 0;
 
@@ -281,7 +225,7 @@ static size_t find_farm(const struct check *check, const char *name)
 }
 
 /* Says that KEY names a backend, or a farm, NAME that there is not, and what was likely meant. */
-static enum leat_status no_such(const struct check *check, const struct leat_key *key,
+static enum leat_status no_such(const struct leat_config_check *check, const struct leat_key *key,
                                 const char *kind, const char *name)
 {
     const struct leat_config *config = check->config;
@@ -293,28 +237,29 @@ static enum leat_status no_such(const struct check *check, const struct leat_key
     leat_text_init(&quoted, buf, sizeof(buf));
     leat_text_add_quoted(&quoted, leat_str_of(name));
     if (is_farm && find_backend(config, name) < config->backends.count)
-        return wrong(check, key, "no %s is called %s, but a backend: use %s", kind, buf,
-                     ROUTE_KEY(backend_name)->name);
+        return leat_config_check_wrong(check, key, "no %s is called %s, but a backend: use %s",
+                                       kind, buf, ROUTE_KEY(backend_name)->name);
     if (is_backend && find_farm(check, name) < check->farms)
-        return wrong(check, key, "no %s is called %s, but a farm: use %s", kind, buf,
-                     ROUTE_KEY(farm_name)->name);
+        return leat_config_check_wrong(check, key, "no %s is called %s, but a farm: use %s", kind,
+                                       buf, ROUTE_KEY(farm_name)->name);
     leat_suggest_init(&suggest, leat_str_of(name));
     for (size_t i = 0; is_farm && i < check->farms; i++)
         leat_suggest_offer(&suggest, leat_str_of(config->farms.at[i].name));
     for (size_t i = 0; !is_farm && i < config->backends.count; i++)
         leat_suggest_offer(&suggest, leat_str_of(config->backends.at[i].name));
-    return wrong(check, key, "no %s is called %s; %s", kind, buf, leat_suggest_finish(&suggest));
+    return leat_config_check_wrong(check, key, "no %s is called %s; %s", kind, buf,
+                                   leat_suggest_finish(&suggest));
 }
 
-static enum leat_status resolve_farm(struct check *check, struct leat_farm_config *farm)
+static enum leat_status resolve_farm(struct leat_config_check *check, struct leat_farm_config *farm)
 {
     const struct leat_key *key = FARM_KEY(backend_names);
     bool has[LEAT_CONFIG_BACKENDS_MAX] = {false};
 
-    enter(check, LEAT_SECTION_FARMS, farm->name, farm->line, farm->key_lines);
+    leat_config_check_enter(check, LEAT_SECTION_FARMS, farm->name, farm->line, farm->key_lines);
     farm->count = 0;
     if (farm->backend_names.count == 0)
-        return wrong(check, key, "expected at least one");
+        return leat_config_check_wrong(check, key, "expected at least one");
     for (size_t i = 0; i < farm->backend_names.count; i++) {
         const char *name = farm->backend_names.at[i];
         size_t backend = find_backend(check->config, name);
@@ -325,7 +270,8 @@ static enum leat_status resolve_farm(struct check *check, struct leat_farm_confi
             struct leat_text quoted;
             leat_text_init(&quoted, buf, sizeof(buf));
             leat_text_add_quoted(&quoted, leat_str_of(name));
-            return wrong(check, key, "%s is there twice; a weight gives it more sessions", buf);
+            return leat_config_check_wrong(
+                check, key, "%s is there twice; a weight gives it more sessions", buf);
         }
         has[backend] = true;
         farm->backends[farm->count++] = (uint8_t)backend;
@@ -339,8 +285,8 @@ struct singles {
     size_t farm[LEAT_CONFIG_BACKENDS_MAX];
 };
 
-static enum leat_status find_single(struct check *check, struct singles *singles, size_t backend,
-                                    size_t *out)
+static enum leat_status find_single(struct leat_config_check *check, struct singles *singles,
+                                    size_t backend, size_t *out)
 {
     struct leat_config *config = check->config;
     struct leat_farm_config *farm;
@@ -350,7 +296,8 @@ static enum leat_status find_single(struct check *check, struct singles *singles
         enum leat_status status = leat_config_append_farm(
             config, check->line, leat_str_of(config->backends.at[backend].name), &farm, &why);
         if (status == LEAT_EUSAGE)
-            return wrong(check, NULL, "a farm of this backend would be one too many: %s", why.text);
+            return leat_config_check_wrong(
+                check, NULL, "a farm of this backend would be one too many: %s", why.text);
         if (status != LEAT_OK)
             return no_memory(check->err);
         farm->backends[farm->count++] = (uint8_t)backend;
@@ -360,16 +307,18 @@ static enum leat_status find_single(struct check *check, struct singles *singles
     return LEAT_OK;
 }
 
-static enum leat_status resolve_route(struct check *check, struct leat_route_config *route,
-                                      struct singles *singles)
+static enum leat_status resolve_route(struct leat_config_check *check,
+                                      struct leat_route_config *route, struct singles *singles)
 {
     struct leat_config *config = check->config;
 
-    enter(check, route->vhost == NULL ? LEAT_SECTION_DEFAULT : LEAT_SECTION_VHOSTS, route->vhost,
-          route->line, route->key_lines);
+    leat_config_check_enter(check,
+                            route->vhost == NULL ? LEAT_SECTION_DEFAULT : LEAT_SECTION_VHOSTS,
+                            route->vhost, route->line, route->key_lines);
     if ((route->farm_name == NULL) == (route->backend_name == NULL))
-        return wrong(check, NULL, "expected either %s or %s, got %s", ROUTE_KEY(farm_name)->name,
-                     ROUTE_KEY(backend_name)->name, route->farm_name == NULL ? "none" : "both");
+        return leat_config_check_wrong(check, NULL, "expected either %s or %s, got %s",
+                                       ROUTE_KEY(farm_name)->name, ROUTE_KEY(backend_name)->name,
+                                       route->farm_name == NULL ? "none" : "both");
     if (route->backend_name != NULL) {
         size_t backend = find_backend(config, route->backend_name);
         if (backend == config->backends.count)
@@ -395,7 +344,7 @@ static int compare(const void *left, const void *right)
     return order != 0 ? order : (a->line > b->line) - (a->line < b->line);
 }
 
-static enum leat_status sort_routes(struct check *check)
+static enum leat_status sort_routes(struct leat_config_check *check)
 {
     struct leat_config *config = check->config;
     const struct leat_route_config *routes = config->routes.at;
@@ -405,11 +354,12 @@ static enum leat_status sort_routes(struct check *check)
         const char *vhost = routes[i].vhost, *last = routes[i - 1].vhost;
         if (vhost != last && (vhost == NULL || last == NULL || strcmp(vhost, last) != 0))
             continue;
-        enter(check, vhost == NULL ? LEAT_SECTION_DEFAULT : LEAT_SECTION_VHOSTS, vhost,
-              routes[i].line, NULL);
+        leat_config_check_enter(check, vhost == NULL ? LEAT_SECTION_DEFAULT : LEAT_SECTION_VHOSTS,
+                                vhost, routes[i].line, NULL);
         if (routes[i - 1].line == 0)
-            return wrong(check, NULL, "is there already");
-        return wrong(check, NULL, "is there already, in line %u", routes[i - 1].line);
+            return leat_config_check_wrong(check, NULL, "is there already");
+        return leat_config_check_wrong(check, NULL, "is there already, in line %u",
+                                       routes[i - 1].line);
     }
     return LEAT_OK;
 }
@@ -432,7 +382,7 @@ static enum leat_status make_farm_of_all(struct leat_config *config, struct leat
     return leat_key_set(route, ROUTE_KEY(farm_name), name, err);
 }
 
-static enum leat_status resolve_names(struct check *check)
+static enum leat_status resolve_names(struct leat_config_check *check)
 {
     struct leat_config *config = check->config;
     struct singles singles = {{0}};
@@ -443,9 +393,10 @@ static enum leat_status resolve_names(struct check *check)
     check->farms = config->farms.count;
     for (size_t i = 0; status == LEAT_OK && i < check->farms; i++)
         status = resolve_farm(check, &config->farms.at[i]);
-    enter(check, LEAT_SECTION_VHOSTS, NULL, 0, NULL);
+    leat_config_check_enter(check, LEAT_SECTION_VHOSTS, NULL, 0, NULL);
     if (status == LEAT_OK && config->routes.count == 0)
-        return wrong(check, NULL, "no farm serves any vhost: name vhosts, or a default");
+        return leat_config_check_wrong(check, NULL,
+                                       "no farm serves any vhost: name vhosts, or a default");
     if (status == LEAT_OK)
         status = sort_routes(check);
     for (size_t i = 0; status == LEAT_OK && i < config->routes.count; i++)
@@ -456,7 +407,7 @@ static enum leat_status resolve_names(struct check *check)
 /* The place of a value of the configuration itself: a line of the file, or an option. */
 static unsigned line_of(const struct leat_config *config, size_t offset, const char **out_option)
 {
-    const struct leat_key *key = key_at(&leat_config_table, offset);
+    const struct leat_key *key = leat_key_at(&leat_config_table, offset);
     unsigned line = config->key_lines[key - leat_config_table.keys];
 
     *out_option = (line == 0) ? "--" : "";
@@ -488,7 +439,7 @@ static enum leat_status check_control(const struct leat_config *config, struct l
         leat_addr_from_path(leat_str_of(config->control_socket), &addr, &why) == LEAT_OK)
         return LEAT_OK;
     unsigned line = line_of(config, offset, &dash);
-    const struct leat_key *key = key_at(&leat_config_table, offset);
+    const struct leat_key *key = leat_key_at(&leat_config_table, offset);
     leat_text_init(&text, buf, sizeof(buf));
     leat_text_add(&text, "%s%s: %s", dash, line == 0 ? key->option : key->name, why.text);
     return wrong_value(config, line, buf, err);
@@ -505,9 +456,10 @@ static enum leat_status check_values(const struct leat_config *config, struct le
 
     if (config->heartbeat_ms % 1000 != 0) {
         line = line_of(config, offsetof(struct leat_config, heartbeat_ms), &dash[0]);
-        (void)snprintf(buf, sizeof(buf), "%s%s: expected whole seconds, got %llums", dash[0],
-                       key_at(&leat_config_table, offsetof(struct leat_config, heartbeat_ms))->name,
-                       (unsigned long long)config->heartbeat_ms);
+        (void)snprintf(
+            buf, sizeof(buf), "%s%s: expected whole seconds, got %llums", dash[0],
+            leat_key_at(&leat_config_table, offsetof(struct leat_config, heartbeat_ms))->name,
+            (unsigned long long)config->heartbeat_ms);
         return wrong_value(config, line, buf, err);
     }
     if (config->drain_close_until_ms >= config->drain_close_after_ms &&
@@ -520,9 +472,9 @@ static enum leat_status check_values(const struct leat_config *config, struct le
     for (size_t i = 0; i < 3 && last != 0; i++)
         dash[i] = "";
     (void)snprintf(buf, sizeof(buf), "expected %s%s <= %s%s <= %s%s, got %llums, %llums, %llums",
-                   dash[0], key_at(&leat_config_table, drain[0])->name, dash[1],
-                   key_at(&leat_config_table, drain[1])->name, dash[2],
-                   key_at(&leat_config_table, drain[2])->name,
+                   dash[0], leat_key_at(&leat_config_table, drain[0])->name, dash[1],
+                   leat_key_at(&leat_config_table, drain[1])->name, dash[2],
+                   leat_key_at(&leat_config_table, drain[2])->name,
                    (unsigned long long)config->drain_close_after_ms,
                    (unsigned long long)config->drain_close_until_ms,
                    (unsigned long long)config->drain_end_ms);
@@ -532,7 +484,7 @@ static enum leat_status check_values(const struct leat_config *config, struct le
 enum leat_status leat_config_finish(struct leat_config *config, struct leat_error *err)
 {
     struct leat_error why = {.text = ""};
-    struct check check = {.config = config, .err = err != NULL ? err : &why};
+    struct leat_config_check check = {.config = config, .err = err != NULL ? err : &why};
     enum leat_status status = LEAT_OK;
 
     if (config->file == NULL) {
@@ -547,6 +499,10 @@ enum leat_status leat_config_finish(struct leat_config *config, struct leat_erro
     if (status == LEAT_OK)
         status = check_listeners(&check);
     if (status == LEAT_OK)
+        status = leat_config_check_listener_tls(&check);
+    if (status == LEAT_OK)
         status = check_backends(&check);
+    if (status == LEAT_OK)
+        status = leat_config_check_backend_tls(&check);
     return status == LEAT_OK ? resolve_names(&check) : status;
 }

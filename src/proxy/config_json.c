@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/text.h"
@@ -16,10 +15,11 @@
 
 static json_t *endpoint_json(const struct leat_endpoint *endpoint)
 {
-    char addr[LEAT_ADDR_TEXT_MAX], url[LEAT_ADDR_TEXT_MAX + 8];
+    char text[LEAT_ENDPOINT_TEXT_MAX], url[LEAT_ENDPOINT_TEXT_MAX + 16];
 
-    (void)snprintf(url, sizeof(url), "%s://%s", endpoint->tls ? "amqps" : "amqp",
-                   leat_addr_text(&endpoint->addr, addr));
+    (void)snprintf(url, sizeof(url), "%s://%s", leat_endpoint_scheme(endpoint),
+                   leat_endpoint_text(endpoint, text) +
+                       (leat_endpoint_is_unix(endpoint) ? strlen("unix:") : 0));
     return leat_json_str(leat_str_of(url));
 }
 
@@ -90,9 +90,9 @@ static void add_value(struct leat_json *json, const char *name, const struct lea
     case LEAT_KEY_FLAG:
         leat_json_add(json, name, json_boolean(*(const bool *)member));
         return;
-    case LEAT_KEY_LEVEL:
+    case LEAT_KEY_CHOICE:
         memcpy(&number, member, sizeof(number));
-        leat_json_add_text(json, name, leat_log_level_name((enum leat_log_level)number));
+        leat_json_add_text(json, name, key->choices[number]);
         return;
     case LEAT_KEY_COUNT:
     case LEAT_KEY_SIZE:
@@ -103,37 +103,84 @@ static void add_value(struct leat_json *json, const char *name, const struct lea
     }
 }
 
-/* Adds the keys of TABLE that are of SECTION. */
-static void add_keys(struct leat_json *json, const void *base, const struct leat_key_table *table,
-                     const char *section)
+/* What is shown: the keys of TABLE in BASE. */
+struct shown {
+    const void *base;
+    const struct leat_key_table *table;
+    const char *section;       /* only those that belong to it; "": those without one */
+    const unsigned *key_lines; /* what has a default only where the file says it; NULL: all */
+};
+
+static void add_keys(struct leat_json *json, const struct shown *shown)
 {
     struct leat_str name;
 
-    for (size_t i = 0; i < table->count; i++) {
+    for (size_t i = 0; i < shown->table->count; i++) {
+        const struct leat_key *key = &shown->table->keys[i];
+        bool has_default = key->kind == LEAT_KEY_CHOICE || key->kind == LEAT_KEY_FLAG;
+        bool is_left_out = has_default && shown->key_lines != NULL && shown->key_lines[i] == 0;
         /* The name in a section is the end of the key's, and so NUL-terminated. */
-        if (leat_key_is_of(&table->keys[i], section, &name))
-            add_value(json, name.ptr, &table->keys[i], base);
+        if (leat_key_is_of(key, shown->section, &name) && !is_left_out)
+            add_value(json, name.ptr, key, shown->base);
     }
 }
 
-static json_t *item_json(const void *base, const struct leat_key_table *table, const char *section)
+static json_t *keys_json(const struct shown *shown)
 {
     struct leat_json json;
 
     leat_json_begin(&json);
-    add_keys(&json, base, table, section);
+    add_keys(&json, shown);
     return leat_json_end(&json);
 }
 
-/* Adds the item BASE under NAME, which may be any bytes. */
-static void add_item(struct leat_json *json, const char *name, const void *base,
-                     const struct leat_key_table *table)
+static json_t *item_json(const void *base, const struct leat_key_table *table)
 {
-    json_t *shown = leat_json_str(leat_str_of(name));
+    return keys_json(&(struct shown){.base = base, .table = table, .section = ""});
+}
 
-    leat_json_add(json, shown != NULL ? json_string_value(shown) : "",
-                  shown != NULL ? item_json(base, table, "") : NULL);
-    json_decref(shown);
+/* Adds ITEM, taking it over, under NAME, which may be any bytes. */
+static void add_item(struct leat_json *json, const char *name, json_t *item)
+{
+    json_t *text = leat_json_str(leat_str_of(name));
+
+    if (text == NULL) {
+        json_decref(item);
+        item = NULL;
+    }
+    leat_json_add(json, text != NULL ? json_string_value(text) : "", item);
+    json_decref(text);
+}
+
+/* As it holds; without TLS nothing can be said of it. */
+static json_t *listener_json(const struct leat_listener_config *listener)
+{
+    struct leat_listener_config whole = *listener;
+
+    whole.tls = leat_config_tls_of(listener, NULL);
+    return keys_json(
+        &(struct shown){.base = &whole,
+                        .table = &leat_listener_table,
+                        .section = "",
+                        .key_lines = listener->endpoint.tls ? NULL : listener->key_lines});
+}
+
+static json_t *backend_json(const struct leat_backend_config *backend)
+{
+    return keys_json(
+        &(struct shown){.base = backend,
+                        .table = &leat_backend_table,
+                        .section = "",
+                        .key_lines = backend->endpoint.tls ? NULL : backend->key_lines});
+}
+
+/* What it does not say is as its listener says. */
+static json_t *certificate_json(const struct leat_certificate_config *certificate)
+{
+    return keys_json(&(struct shown){.base = certificate,
+                                     .table = &leat_certificate_table,
+                                     .section = "",
+                                     .key_lines = certificate->key_lines});
 }
 
 static json_t *listeners_json(const struct leat_config *config)
@@ -141,7 +188,7 @@ static json_t *listeners_json(const struct leat_config *config)
     json_t *array = json_array();
 
     for (size_t i = 0; i < config->listeners.count; i++) {
-        if (leat_json_append(array, item_json(&config->listeners.at[i], &leat_listener_table, "")))
+        if (leat_json_append(array, listener_json(&config->listeners.at[i])))
             continue;
         json_decref(array);
         return NULL;
@@ -149,23 +196,38 @@ static json_t *listeners_json(const struct leat_config *config)
     return array;
 }
 
+static void add_farms(struct leat_json *json, const struct leat_config *config)
+{
+    for (size_t i = 0; i < config->farms.count; i++) {
+        const struct leat_farm_config *farm = &config->farms.at[i];
+        if (farm->backend_names.count > 0) /* else it is the one of a route to a single backend */
+            add_item(json, farm->name, item_json(farm, &leat_farm_table));
+    }
+}
+
+static void add_routes(struct leat_json *json, const struct leat_config *config)
+{
+    for (size_t i = 0; i < config->routes.count; i++) {
+        const struct leat_route_config *route = &config->routes.at[i];
+        if (route->vhost != NULL)
+            add_item(json, route->vhost, item_json(route, &leat_route_table));
+    }
+}
+
 static json_t *map_json(const struct leat_config *config, enum leat_section_kind kind)
 {
     struct leat_json json;
 
     leat_json_begin(&json);
+    if (kind == LEAT_SECTION_FARMS)
+        add_farms(&json, config);
+    else if (kind == LEAT_SECTION_VHOSTS)
+        add_routes(&json, config);
+    for (size_t i = 0; kind == LEAT_SECTION_CERTIFICATES && i < config->certificates.count; i++)
+        add_item(&json, config->certificates.at[i].name,
+                 certificate_json(&config->certificates.at[i]));
     for (size_t i = 0; kind == LEAT_SECTION_BACKENDS && i < config->backends.count; i++)
-        add_item(&json, config->backends.at[i].name, &config->backends.at[i], &leat_backend_table);
-    for (size_t i = 0; kind == LEAT_SECTION_FARMS && i < config->farms.count; i++) {
-        const struct leat_farm_config *farm = &config->farms.at[i];
-        if (farm->backend_names.count > 0) /* else it is the one of a route to a single backend */
-            add_item(&json, farm->name, farm, &leat_farm_table);
-    }
-    for (size_t i = 0; kind == LEAT_SECTION_VHOSTS && i < config->routes.count; i++) {
-        const struct leat_route_config *route = &config->routes.at[i];
-        if (route->vhost != NULL)
-            add_item(&json, route->vhost, route, &leat_route_table);
-    }
+        add_item(&json, config->backends.at[i].name, backend_json(&config->backends.at[i]));
     return leat_json_end(&json);
 }
 
@@ -178,6 +240,7 @@ static void add_section(struct leat_json *json, const struct leat_config *config
     case LEAT_SECTION_LISTENERS:
         leat_json_add(json, section->name, listeners_json(config));
         break;
+    case LEAT_SECTION_CERTIFICATES:
     case LEAT_SECTION_BACKENDS:
     case LEAT_SECTION_FARMS:
     case LEAT_SECTION_VHOSTS:
@@ -185,10 +248,12 @@ static void add_section(struct leat_json *json, const struct leat_config *config
         break;
     case LEAT_SECTION_DEFAULT:
         if (config->routes.count > 0 && first->vhost == NULL)
-            leat_json_add(json, section->name, item_json(first, section->table, ""));
+            leat_json_add(json, section->name, item_json(first, section->table));
         break;
     case LEAT_SECTION_KEYS:
-        leat_json_add(json, section->name, item_json(config, section->table, section->name));
+        leat_json_add(json, section->name,
+                      keys_json(&(struct shown){
+                          .base = config, .table = section->table, .section = section->name}));
     }
 }
 
@@ -199,6 +264,6 @@ json_t *leat_config_json(const struct leat_config *config)
     leat_json_begin(&json);
     for (size_t i = 0; i < LEAT_SECTIONS; i++)
         add_section(&json, config, &leat_sections[i]);
-    add_keys(&json, config, &leat_config_table, "");
+    add_keys(&json, &(struct shown){.base = config, .table = &leat_config_table, .section = ""});
     return leat_json_end(&json);
 }

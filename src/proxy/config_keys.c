@@ -4,165 +4,38 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/text.h"
 
-#define DAY_MS (24u * 3600u * 1000u)
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
-#define AT(member) offsetof(struct leat_config, member)
-static const struct leat_key config_keys[] = {
-    {"workers", NULL, LEAT_KEY_COUNT, AT(workers), NULL, 1, 256,
-     "threads that carry sessions; default: one a core"},
-    {"logging.level", "log-level", LEAT_KEY_LEVEL, AT(log_level), "info", 0, 0, "what is logged"},
-    {"logging.trace", "trace", LEAT_KEY_FLAG, AT(trace), NULL, 0, 0,
-     "log a line for every frame, without payloads"},
-    {"control.socket", "control-socket", LEAT_KEY_FILE, AT(control_socket), NULL, 0, 0,
-     "the socket that leatctl asks over, its owner's only; none without; no reload changes it"},
-    {"loopback_users", NULL, LEAT_KEY_NAMES, AT(loopback_users), "guest", 0, 0,
-     "users let in from this machine only"},
-    {"tune.frame_max", NULL, LEAT_KEY_SIZE, AT(frame_max), "128KiB", 4096, 16u * 1024u * 1024u,
-     "largest frame offered to clients"},
-    {"tune.channel_max", NULL, LEAT_KEY_COUNT, AT(channel_max), "2047", 1, 65535,
-     "channels offered to clients"},
-    {"tune.heartbeat", NULL, LEAT_KEY_DURATION, AT(heartbeat_ms), "60s", 0, 65535u * 1000u,
-     "heartbeat interval offered to clients, whole seconds; 0 is off"},
-    {"timeouts.tls", NULL, LEAT_KEY_DURATION, AT(timeout_tls_ms), "5s", 100, DAY_MS,
-     "for the TLS handshake, with a client and with a backend"},
-    {"timeouts.handshake", NULL, LEAT_KEY_DURATION, AT(timeout_handshake_ms), "10s", 100, DAY_MS,
-     "for the AMQP handshake, with a client and with a backend"},
-    {"timeouts.connect", NULL, LEAT_KEY_DURATION, AT(timeout_connect_ms), "5s", 100, DAY_MS,
-     "for connecting to one backend"},
-    {"timeouts.search", NULL, LEAT_KEY_DURATION, AT(timeout_search_ms), "12s", 100, DAY_MS,
-     "for finding a backend, all attempts together"},
-    {"timeouts.close", NULL, LEAT_KEY_DURATION, AT(timeout_close_ms), "10s", 100, DAY_MS,
-     "for the answer to a Close, before leat answers in its place"},
-    {"timeouts.linger", NULL, LEAT_KEY_DURATION, AT(timeout_linger_ms), "5s", 100, DAY_MS,
-     "for a peer to end the connection after the last frame it was sent"},
-    {"timeouts.flush", NULL, LEAT_KEY_DURATION, AT(timeout_flush_ms), "60s", 100, DAY_MS,
-     "for a peer to take what is queued for it when the other side has ended"},
-    {"limits.sessions", NULL, LEAT_KEY_COUNT, AT(limit_sessions), "0", 0, 10000000,
-     "sessions at once; 0: as many as descriptors allow"},
-    {"limits.handshakes", NULL, LEAT_KEY_COUNT, AT(limit_handshakes), "4096", 1, 10000000,
-     "connections at once that have not yet opened a session"},
-    {"limits.initial_frame", NULL, LEAT_KEY_SIZE, AT(limit_initial_frame_bytes), "8KiB", 4096,
-     1024u * 1024u, "largest frame before a client is let in; large tokens need more"},
-    {"limits.initial_frames", NULL, LEAT_KEY_COUNT, AT(limit_initial_frames), "16", 3, 10000,
-     "frames that a client may send before it is let in"},
-    {"limits.session_queue", NULL, LEAT_KEY_SIZE, AT(limit_session_queue_bytes), "512KiB",
-     16u * 1024u, 512u * 1024u,
-     "bytes read at once, and so queued when the other side does not take them"},
-    {"limits.queue", NULL, LEAT_KEY_SIZE, AT(limit_queue_bytes), "256MiB", 1024u * 1024u,
-     1024ull * 1024u * 1024u * 1024u, "bytes queued in all, from where on reads are kept short"},
-    {"drain.close_after", NULL, LEAT_KEY_DURATION, AT(drain_close_after_ms), "10s", 0, DAY_MS,
-     "after SIGTERM sessions may end by themselves for this long"},
-    {"drain.close_until", NULL, LEAT_KEY_DURATION, AT(drain_close_until_ms), "25s", 0, DAY_MS,
-     "when the last session has been sent Close, counted from SIGTERM"},
-    {"drain.end", NULL, LEAT_KEY_DURATION, AT(drain_end_ms), "30s", 0, DAY_MS,
-     "when what is left is cut, counted from SIGTERM"},
-};
-_Static_assert(COUNT_OF(config_keys) <= LEAT_CONFIG_KEYS_MAX, "room for the line of each key");
-
-static const struct leat_key short_keys[] = {
-    {"listeners[].address", "listen", LEAT_KEY_ENDPOINT, AT(listeners), NULL, 5671, 5672,
-     "where clients connect: amqps://ADDRESS:PORT or amqp://ADDRESS:PORT; repeatable"},
-    {"listeners[].cert", "cert", LEAT_KEY_FILE, AT(cert), NULL, 0, 0,
-     "certificate and chain (PEM) that amqps:// listeners show"},
-    {"listeners[].key", "key", LEAT_KEY_FILE, AT(key), NULL, 0, 0,
-     "private key (PEM) of the certificate"},
-    {"backends.NAME.address", "backend", LEAT_KEY_ENDPOINT, AT(backends), NULL, 5671, 5672,
-     "a broker: amqp://ADDRESS:PORT or amqps://ADDRESS:PORT; repeatable, taken in turn"},
-    {"backends.NAME.ca", "backend-ca", LEAT_KEY_FILE, AT(backend_ca), NULL, 0, 0,
-     "certificates (PEM) that amqps:// backends are verified against; default: the system's"},
-    {"backends.NAME.name", "backend-name", LEAT_KEY_TEXT, AT(backend_name), NULL, 0, 0,
-     "name that the backends' certificates must be for, sent as SNI; default: the address"},
-};
-#undef AT
-
-#define AT(member) offsetof(struct leat_listener_config, member)
-static const struct leat_key listener_keys[] = {
-    {"address", "", LEAT_KEY_ENDPOINT, AT(endpoint), NULL, 5671, 5672,
-     "where clients connect, with TLS (amqps) or without; port 0 is any that is free"},
-    {"cert", "", LEAT_KEY_FILE, AT(cert), NULL, 0, 0,
-     "certificate and chain (PEM) that an amqps:// listener shows; needed there, only there"},
-    {"key", "", LEAT_KEY_FILE, AT(key), NULL, 0, 0, "private key (PEM) of the certificate"},
-};
-#undef AT
-
-#define AT(member) offsetof(struct leat_backend_config, member)
-static const struct leat_key backend_keys[] = {
-    {"address", "", LEAT_KEY_ENDPOINT, AT(endpoint), NULL, 5671, 5672,
-     "where the broker is, with TLS (amqps) or without"},
-    {"ca", "", LEAT_KEY_FILE, AT(ca), NULL, 0, 0,
-     "certificates (PEM) that an amqps:// backend is verified against; default: the system's"},
-    {"name", "", LEAT_KEY_TEXT, AT(verify_name), NULL, 0, 0,
-     "name that the certificate of an amqps:// backend must be for, sent as SNI; default: the "
-     "address"},
-    {"weight", "", LEAT_KEY_COUNT, AT(weight), "1", 1, 100,
-     "how many sessions it gets in a round of its farm"},
-};
-#undef AT
-
-#define AT(member) offsetof(struct leat_farm_config, member)
-static const struct leat_key farm_keys[] = {
-    {"backends", "", LEAT_KEY_NAMES, AT(backend_names), NULL, 0, 0,
-     "the backends that take the farm's sessions in turn, at least one"},
-};
-#undef AT
-
-#define AT(member) offsetof(struct leat_route_config, member)
-static const struct leat_key route_keys[] = {
-    {"farm", "", LEAT_KEY_TEXT, AT(farm_name), NULL, 0, 0, "the farm that serves the vhost"},
-    {"backend", "", LEAT_KEY_TEXT, AT(backend_name), NULL, 0, 0,
-     "in place of a farm: the one backend that serves the vhost"},
-};
-#undef AT
-
-const struct leat_key_table leat_config_table = {COUNT_OF(config_keys), config_keys};
-const struct leat_key_table leat_short_table = {COUNT_OF(short_keys), short_keys};
-const struct leat_key_table leat_listener_table = {COUNT_OF(listener_keys), listener_keys};
-const struct leat_key_table leat_backend_table = {COUNT_OF(backend_keys), backend_keys};
-const struct leat_key_table leat_farm_table = {COUNT_OF(farm_keys), farm_keys};
-const struct leat_key_table leat_route_table = {COUNT_OF(route_keys), route_keys};
-
-const struct leat_section leat_sections[LEAT_SECTIONS] = {
-    {"listeners", LEAT_SECTION_LISTENERS, &leat_listener_table,
-     "A list of where clients connect, at least one."},
-    {"backends", LEAT_SECTION_BACKENDS, &leat_backend_table,
-     "The brokers, each under a name of your choice, at least one."},
-    {"farms", LEAT_SECTION_FARMS, &leat_farm_table,
-     "Backends that serve the same vhosts, each farm under a name of your choice."},
-    {"vhosts", LEAT_SECTION_VHOSTS, &leat_route_table,
-     "Who serves a vhost, under the vhost's name: a farm or a single backend."},
-    {"default", LEAT_SECTION_DEFAULT, &leat_route_table,
-     "Who serves the vhosts that `vhosts` does not name; without it they are refused. A file "
-     "without `farms`, `vhosts` and `default` means one farm of all backends for all vhosts."},
-    {"logging", LEAT_SECTION_KEYS, &leat_config_table, "What is written to standard error."},
-    {"control", LEAT_SECTION_KEYS, &leat_config_table,
-     "How a running leat is asked and told, see [control.md](control.md)."},
-    {"tune", LEAT_SECTION_KEYS, &leat_config_table,
-     "What clients are offered in Tune; a broker that offers less lowers it."},
-    {"timeouts", LEAT_SECTION_KEYS, &leat_config_table, "How long leat waits."},
-    {"limits", LEAT_SECTION_KEYS, &leat_config_table, "What clients can make leat hold."},
-    {"drain", LEAT_SECTION_KEYS, &leat_config_table, "How leat stops."},
-};
 
 unsigned leat_key_line(const struct leat_key *key, const unsigned *key_lines, unsigned line)
 {
-    static const struct leat_key_table *const tables[] = {&leat_listener_table, &leat_backend_table,
-                                                          &leat_farm_table, &leat_route_table};
+    static const struct leat_key_table *const tables[] = {
+        &leat_listener_table, &leat_certificate_table, &leat_backend_table, &leat_farm_table,
+        &leat_route_table};
 
-    for (size_t t = 0; key != NULL && t < sizeof(tables) / sizeof(tables[0]); t++) {
-        for (size_t i = 0; i < tables[t]->count && i < LEAT_CONFIG_ITEM_KEYS_MAX; i++) {
+    for (size_t t = 0; key != NULL && t < COUNT_OF(tables); t++) {
+        for (size_t i = 0; i < tables[t]->count; i++) {
             if (&tables[t]->keys[i] == key && key_lines[i] != 0)
                 return key_lines[i];
         }
     }
     return line;
+}
+
+const struct leat_key *leat_key_at(const struct leat_key_table *table, size_t offset)
+{
+    size_t i = 0;
+
+    while (i < table->count && table->keys[i].offset != offset)
+        i++;
+    LEAT_ASSERT(i < table->count);
+    return &table->keys[i];
 }
 
 const struct leat_key *leat_key_find(const struct leat_key_table *table, struct leat_str name)
@@ -225,14 +98,14 @@ void leat_key_add_amount(struct leat_text *text, enum leat_key_kind kind, uint64
         leat_text_add(text, "%llu", (unsigned long long)amount);
 }
 
-static void add_levels(struct leat_text *text)
+static void add_choices(struct leat_text *text, const char *const *choices)
 {
-    for (int level = LEAT_LOG_ERROR; level <= LEAT_LOG_TRACE; level++)
+    for (size_t i = 0; choices[i] != NULL; i++)
         leat_text_add(text, "%s%s",
-                      level == LEAT_LOG_ERROR   ? ""
-                      : level == LEAT_LOG_TRACE ? " or "
-                                                : ", ",
-                      leat_log_level_name((enum leat_log_level)level));
+                      i == 0                   ? ""
+                      : choices[i + 1] == NULL ? " or "
+                                               : ", ",
+                      choices[i]);
 }
 
 const char *leat_key_allowed(const struct leat_key *key, char *buf, size_t cap)
@@ -242,7 +115,7 @@ const char *leat_key_allowed(const struct leat_key *key, char *buf, size_t cap)
     leat_text_init(&text, buf, cap);
     switch (key->kind) {
     case LEAT_KEY_ENDPOINT:
-        leat_text_add(&text, "amqp://ADDRESS:PORT or amqps://ADDRESS:PORT");
+        leat_text_add(&text, "%s", leat_endpoint_forms);
         break;
     case LEAT_KEY_FILE:
         leat_text_add(&text, "the name of a file");
@@ -256,8 +129,8 @@ const char *leat_key_allowed(const struct leat_key *key, char *buf, size_t cap)
     case LEAT_KEY_FLAG:
         leat_text_add(&text, "true or false");
         break;
-    case LEAT_KEY_LEVEL:
-        add_levels(&text);
+    case LEAT_KEY_CHOICE:
+        add_choices(&text, key->choices);
         break;
     case LEAT_KEY_COUNT:
     case LEAT_KEY_SIZE:
@@ -300,23 +173,15 @@ static bool has_nul(struct leat_str text)
 static enum leat_status set_endpoint(struct leat_endpoint *out, const struct leat_key *key,
                                      struct leat_str value, struct leat_error *err)
 {
-    static const struct leat_str plain = LEAT_STR_INIT("amqp://"), tls = LEAT_STR_INIT("amqps://");
-    struct leat_endpoint endpoint = {.tls = leat_str_starts(value, tls)};
+    struct leat_endpoint endpoint;
+    enum leat_status status =
+        leat_endpoint_parse(value, (uint16_t)key->min, (uint16_t)key->max, &endpoint, err);
 
-    /* Not to be repeated: a password may stand there. */
-    if (value.len > 0 && memchr(value.ptr, '@', value.len) != NULL)
-        return leat_error_set(err, LEAT_EUSAGE, 0,
-                              "no user or password belongs here, each client brings its own; "
-                              "expected amqp://ADDRESS:PORT or amqps://ADDRESS:PORT");
-    if (!endpoint.tls && !leat_str_starts(value, plain))
-        return refuse_value(key, value, err);
-    size_t scheme = endpoint.tls ? tls.len : plain.len;
-    struct leat_str address = {value.ptr + scheme, value.len - scheme};
-    uint16_t port = (uint16_t)(endpoint.tls ? key->min : key->max);
-    enum leat_status status = leat_addr_parse(address, port, &endpoint.addr, err);
-    if (status == LEAT_OK)
-        *out = endpoint;
-    return status;
+    if (status != LEAT_OK)
+        return status;
+    leat_endpoint_fini(out);
+    *out = endpoint;
+    return LEAT_OK;
 }
 
 static enum leat_status set_text(char **text, const struct leat_key *key, struct leat_str value,
@@ -345,15 +210,16 @@ static enum leat_status set_flag(bool *flag, const struct leat_key *key, struct 
     return LEAT_OK;
 }
 
-static enum leat_status set_level(uint64_t *out, const struct leat_key *key, struct leat_str value,
-                                  struct leat_error *err)
+static enum leat_status set_choice(uint64_t *out, const struct leat_key *key, struct leat_str value,
+                                   struct leat_error *err)
 {
-    enum leat_log_level level;
-
-    if (!leat_log_level_find(value, &level))
-        return refuse_value(key, value, err);
-    *out = level;
-    return LEAT_OK;
+    for (size_t i = 0; key->choices[i] != NULL; i++) {
+        if (leat_str_equal(leat_str_of(key->choices[i]), value)) {
+            *out = i;
+            return LEAT_OK;
+        }
+    }
+    return refuse_value(key, value, err);
 }
 
 static enum leat_status set_number(uint64_t *out, const struct leat_key *key, struct leat_str value,
@@ -471,8 +337,8 @@ enum leat_status leat_key_set(void *base, const struct leat_key *key, struct lea
         return set_names(member(base, key), value, err);
     case LEAT_KEY_FLAG:
         return set_flag(member(base, key), key, value, err);
-    case LEAT_KEY_LEVEL:
-        return set_level(member(base, key), key, value, err);
+    case LEAT_KEY_CHOICE:
+        return set_choice(member(base, key), key, value, err);
     case LEAT_KEY_COUNT:
     case LEAT_KEY_SIZE:
     case LEAT_KEY_DURATION:

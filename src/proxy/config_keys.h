@@ -18,7 +18,7 @@ enum leat_key_kind {
     LEAT_KEY_TEXT,     /* char * */
     LEAT_KEY_NAMES,    /* struct leat_names: a list; on the command line separated by commas */
     LEAT_KEY_FLAG,     /* bool: true or false; on the command line its mere presence */
-    LEAT_KEY_LEVEL,    /* uint64_t, an enum leat_log_level */
+    LEAT_KEY_CHOICE,   /* uint64_t: an index of the key's choices */
     LEAT_KEY_COUNT,    /* uint64_t */
     LEAT_KEY_SIZE,     /* uint64_t, bytes */
     LEAT_KEY_DURATION, /* uint64_t, milliseconds */
@@ -33,6 +33,7 @@ struct leat_key {
     uint64_t min, max;   /* of COUNT, SIZE (bytes), DURATION (ms); of ENDPOINT the default ports,
                             with TLS and without */
     const char *help;
+    const char *const *choices; /* of CHOICE, then NULL */
 };
 
 /* A table describes a struct: the whole configuration, or an item of a list or map. */
@@ -45,14 +46,16 @@ extern const struct leat_key_table leat_config_table;   /* struct leat_config */
 extern const struct leat_key_table leat_short_table;    /* likewise: the command line's short form;
                                                            the names say where a file has it */
 extern const struct leat_key_table leat_listener_table; /* struct leat_listener_config */
+extern const struct leat_key_table leat_certificate_table;
 extern const struct leat_key_table leat_backend_table;
 extern const struct leat_key_table leat_farm_table;
 extern const struct leat_key_table leat_route_table; /* of `vhosts`, and of `default` */
 
 /* What the file has at its top, beside the keys of leat_config_table that have no section. */
 enum leat_section_kind {
-    LEAT_SECTION_LISTENERS, /* a list of items */
-    LEAT_SECTION_BACKENDS,  /* maps of items by name */
+    LEAT_SECTION_LISTENERS,    /* a list of items */
+    LEAT_SECTION_CERTIFICATES, /* maps of items by name */
+    LEAT_SECTION_BACKENDS,
     LEAT_SECTION_FARMS,
     LEAT_SECTION_VHOSTS,
     LEAT_SECTION_DEFAULT, /* one item */
@@ -66,7 +69,7 @@ struct leat_section {
     const char *help;
 };
 
-#define LEAT_SECTIONS 11
+#define LEAT_SECTIONS 13
 
 extern const struct leat_section leat_sections[LEAT_SECTIONS];
 
@@ -82,6 +85,9 @@ void leat_key_free_all(void *base, const struct leat_key_table *table);
 
 /* The line of KEY among KEY_LINES, those of the keys of an item, or else LINE, the item's. */
 unsigned leat_key_line(const struct leat_key *key, const unsigned *key_lines, unsigned line);
+
+/* The key that describes the member at OFFSET of what TABLE describes; there is one. */
+const struct leat_key *leat_key_at(const struct leat_key_table *table, size_t offset);
 
 /* Finds the key whose name (not option) is NAME, or NULL. */
 const struct leat_key *leat_key_find(const struct leat_key_table *table, struct leat_str name);
@@ -121,6 +127,10 @@ const char *leat_key_allowed(const struct leat_key *key, char *buf, size_t cap);
 LEAT_MUST_CHECK enum leat_status leat_config_add_listener(struct leat_config *config, unsigned line,
                                                           struct leat_listener_config **out,
                                                           struct leat_error *err);
+LEAT_MUST_CHECK enum leat_status leat_config_add_certificate(struct leat_config *config,
+                                                             unsigned line, struct leat_str name,
+                                                             struct leat_certificate_config **out,
+                                                             struct leat_error *err);
 LEAT_MUST_CHECK enum leat_status leat_config_add_backend(struct leat_config *config, unsigned line,
                                                          struct leat_str name,
                                                          struct leat_backend_config **out,

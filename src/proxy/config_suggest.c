@@ -64,6 +64,9 @@ const char *leat_suggest_finish(struct leat_suggest *suggest)
         leat_text_add(&suggest->known, "?");
     } else if (suggest->known.len == 0) {
         leat_text_add(&suggest->known, "there is none");
+    } else if (suggest->known.is_cut) {
+        leat_text_init(&suggest->known, suggest->buf, sizeof(suggest->buf));
+        leat_text_add(&suggest->known, "docs/configuration.md has those there are");
     }
     return suggest->buf;
 }

@@ -30,7 +30,7 @@ void leat_suggest_init(struct leat_suggest *suggest, struct leat_str wanted);
 void leat_suggest_offer(struct leat_suggest *suggest, struct leat_str candidate);
 
 /* Returns the end of a sentence: `did you mean "tls"?` or, when none is near, `known: "connect",
- * "tls"`. Valid as long as SUGGEST. */
+ * "tls"`, or, when these are too many to name, where they are listed. Valid as long as SUGGEST. */
 const char *leat_suggest_finish(struct leat_suggest *suggest);
 
 #endif

@@ -338,6 +338,20 @@ static enum leat_status read_listeners(struct reader *reader)
     }
 }
 
+static enum leat_status read_certificate(struct reader *reader, void *ctx, struct leat_str name,
+                                         unsigned line)
+{
+    struct leat_certificate_config *certificate;
+    struct leat_error why;
+    enum leat_status status =
+        leat_config_add_certificate(reader->config, line, name, &certificate, &why);
+
+    (void)ctx;
+    if (status != LEAT_OK)
+        return fail_for(reader, line, status, &why);
+    return read_item(reader, certificate, &leat_certificate_table, certificate->key_lines);
+}
+
 static enum leat_status read_backend(struct reader *reader, void *ctx, struct leat_str name,
                                      unsigned line)
 {
@@ -389,6 +403,8 @@ static enum leat_status read_section(struct reader *reader, const struct leat_se
     switch (section->kind) {
     case LEAT_SECTION_LISTENERS:
         return read_listeners(reader);
+    case LEAT_SECTION_CERTIFICATES:
+        return read_map(reader, read_certificate, NULL);
     case LEAT_SECTION_BACKENDS:
         return read_map(reader, read_backend, NULL);
     case LEAT_SECTION_FARMS:

@@ -12,9 +12,11 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "proxy/json_out.h"
+#include "proxy/recheck.h"
 #include "proxy/snapshot.h"
+#include "proxy/tls_state.h"
 #include "proxy/worker.h"
-#include "tls/ctx.h"
+#include "tls/server.h"
 
 /* Descriptors that are for anything but sessions: logs, loops, listeners. */
 #define SPARE_DESCRIPTORS 64u
@@ -27,6 +29,7 @@ struct leat_engine {
     struct leat_loop *control;
     struct leat_timer drain_close, drain_end; /* when the Closes begin, when the rest is cut */
     struct leat_timer drain_poll;
+    struct leat_recheck recheck;
     void (*drained)(void *arg);
     void *drained_arg;
 };
@@ -126,7 +129,10 @@ static enum leat_status make_workers(struct leat_shared *shared, struct leat_err
 static void note_loaded(struct leat_shared *shared, const struct leat_snapshot *snapshot)
 {
     shared->life.loaded_at = leat_json_now_ms();
-    shared->life.contexts += leat_snapshot_contexts(snapshot);
+    for (size_t i = 0; i < snapshot->config->listeners.count; i++) {
+        if (snapshot->listener_tls[i] != NULL)
+            shared->life.contexts += leat_tls_server_count(snapshot->listener_tls[i]);
+    }
 }
 
 static void on_drain_close(void *arg);
@@ -143,6 +149,8 @@ enum leat_status leat_engine_new(struct leat_snapshot *snapshot, struct leat_log
     if (engine == NULL)
         return leat_error_set(err, LEAT_ENOMEM, 0, "out of memory");
     engine->control = control;
+    snapshot->tls->log = log;
+    leat_recheck_init(&engine->recheck, control, log);
     leat_timer_init(&engine->drain_close, on_drain_close, engine);
     leat_timer_init(&engine->drain_end, on_drain_end, engine);
     leat_timer_init(&engine->drain_poll, on_drain_poll, engine);
@@ -164,23 +172,28 @@ enum leat_status leat_engine_new(struct leat_snapshot *snapshot, struct leat_log
     return LEAT_OK;
 }
 
-/* Says which certificates are out of their time, or will be soon. */
-static void warn_of_dates(const struct leat_shared *shared, const struct leat_snapshot *snapshot)
+/* Says if the certificate that CTX, configured at PLACE, shows is out of its time, or soon will be;
+ * and if all that it trusts is. */
+static void warn_of_dates(void *arg, const char *place, struct leat_tls_ctx *ctx)
 {
-    for (size_t i = 0; i < snapshot->config->listeners.count; i++) {
-        const char *cert = snapshot->config->listeners.at[i].cert;
-        int64_t from, until, now = (int64_t)time(NULL);
-        if (snapshot->listener_ctx[i] == NULL ||
-            !leat_tls_ctx_validity(snapshot->listener_ctx[i], &from, &until))
-            continue;
-        if (now > until || now < from)
-            leat_log_line(shared->log, LEAT_LOG_WARN,
-                          "certificate file %s %s: clients that verify will refuse it", cert,
-                          now > until ? "has expired" : "is not valid yet");
-        else if (until - now < LEAT_TLS_RENEW_S)
-            leat_log_line(shared->log, LEAT_LOG_WARN, "certificate file %s expires in %d days",
-                          cert, (int)((until - now) / (24 * 3600)));
-    }
+    const struct leat_log *log = arg;
+    int64_t from, until, now = (int64_t)time(NULL);
+
+    if (leat_tls_ctx_trusts_only_expired(ctx, now))
+        leat_log_line(
+            log, LEAT_LOG_WARN,
+            "all authorities that %s trusts have expired: no certificate will be accepted", place);
+    if (!leat_tls_ctx_validity(ctx, &from, &until))
+        return;
+    if (now > until || now < from)
+        leat_log_line(log, LEAT_LOG_WARN,
+                      "certificate file %s of %s %s: whoever verifies it will refuse it",
+                      leat_tls_config_cert_file(leat_tls_ctx_config(ctx)), place,
+                      now > until ? "has expired" : "is not valid yet");
+    else if (until - now < LEAT_TLS_RENEW_S)
+        leat_log_line(log, LEAT_LOG_WARN, "certificate file %s of %s expires in %d days",
+                      leat_tls_config_cert_file(leat_tls_ctx_config(ctx)), place,
+                      (int)((until - now) / (24 * 3600)));
 }
 
 const struct leat_snapshot *leat_engine_snapshot(const struct leat_engine *engine)
@@ -194,11 +207,12 @@ void leat_engine_replace(struct leat_engine *engine, struct leat_snapshot *snaps
     struct leat_snapshot *old = shared->snapshot;
 
     apply(shared, snapshot->config);
-    warn_of_dates(shared, snapshot);
+    leat_snapshot_each_ctx(snapshot, warn_of_dates, shared->log);
     (void)leat_snapshot_ref(snapshot);
     (void)pthread_mutex_lock(&shared->snapshot_lock);
     shared->snapshot = snapshot;
     (void)pthread_mutex_unlock(&shared->snapshot_lock);
+    leat_recheck_start(&engine->recheck, snapshot);
     leat_snapshot_unref(old);
     note_loaded(shared, snapshot);
     shared->life.reloads++;
@@ -234,7 +248,7 @@ static void log_listeners(const struct leat_shared *shared)
         char text[LEAT_ADDR_TEXT_MAX];
 
         leat_log_line(shared->log, LEAT_LOG_INFO, "listening on=%s://%s",
-                      endpoint->tls ? "amqps" : "amqp",
+                      leat_endpoint_scheme(endpoint),
                       leat_addr_text(&shared->listener_addrs[i], text));
     }
 }
@@ -250,9 +264,10 @@ enum leat_status leat_engine_start(struct leat_engine *engine, struct leat_error
     }
     leat_log_line(shared->log, LEAT_LOG_INFO, "started version=%s workers=%u sessions_max=%llu",
                   LEAT_VERSION, shared->worker_count, (unsigned long long)shared->sessions_max);
-    warn_of_dates(shared, shared->snapshot);
+    leat_snapshot_each_ctx(shared->snapshot, warn_of_dates, shared->log);
     log_backends(shared);
     log_listeners(shared);
+    leat_recheck_start(&engine->recheck, shared->snapshot);
     return LEAT_OK;
 }
 
@@ -285,6 +300,8 @@ static const struct counter worker_counters[] = {
     OF_WORKER(frames_out),
     OF_WORKER(heartbeats_sent),
     OF_WORKER(heartbeats_received),
+    OF_WORKER(tls_handshakes),
+    OF_WORKER(tls_resumed),
 };
 static const struct counter loop_counters[] = {
     OF_LOOP(wakeups), OF_LOOP(polls),   OF_LOOP(recvs),
@@ -430,6 +447,7 @@ void leat_engine_free(struct leat_engine *engine)
         return;
     shared = &engine->shared;
     stop_drain_timers(engine);
+    leat_recheck_stop(&engine->recheck);
     /* All have to be at rest before one goes: they hand connections to each other. */
     for (unsigned i = 0; i < shared->worker_count; i++)
         leat_worker_stop(&shared->workers[i]);

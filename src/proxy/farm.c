@@ -11,7 +11,7 @@ void leat_backend_init(struct leat_backend *backend, size_t index,
 {
     backend->index = index;
     backend->config = config;
-    (void)leat_addr_text(&config->endpoint.addr, backend->text);
+    (void)leat_endpoint_text(&config->endpoint, backend->text);
 }
 
 void leat_backend_inherit(struct leat_backend *backend, const struct leat_backend *before)

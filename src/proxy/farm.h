@@ -34,11 +34,11 @@ struct leat_tally;
 struct leat_backend {
     size_t index; /* in the configuration */
     const struct leat_backend_config *config;
-    char text[LEAT_ADDR_TEXT_MAX]; /* its address, for log and status */
-    _Atomic uint64_t retry_at_ms;  /* it goes last until then */
-    _Atomic uint32_t backoff_ms;   /* of the last failure; 0 after a success */
-    _Atomic uint64_t sessions;     /* opened on it */
-    struct leat_tally *tally;      /* what is told of it; the snapshot's */
+    char text[LEAT_ENDPOINT_TEXT_MAX]; /* its address, for log and status */
+    _Atomic uint64_t retry_at_ms;      /* it goes last until then */
+    _Atomic uint32_t backoff_ms;       /* of the last failure; 0 after a success */
+    _Atomic uint64_t sessions;         /* opened on it */
+    struct leat_tally *tally;          /* what is told of it; the snapshot's */
 };
 
 struct leat_farm {

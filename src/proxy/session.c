@@ -216,16 +216,16 @@ void leat_session_start(struct leat_worker *worker, int fd, size_t listener,
     }
     struct leat_stream_user user = {
         .events = &client_events, .arg = session, .account = &shared->account};
-    struct leat_tls_ctx *ctx = session->snapshot->listener_ctx[listener];
-    if (ctx != NULL)
-        status = leat_tls_stream_accept(worker->loop, fd, ctx, &user, &session->client.stream);
+    struct leat_tls_server *tls = session->snapshot->listener_tls[listener];
+    if (tls != NULL)
+        status = leat_tls_stream_accept(worker->loop, fd, tls, &user, &session->client.stream);
     else
         status = leat_stream_accept(worker->loop, fd, &user, &session->client.stream);
     if (status != LEAT_OK) {
         leat_session_end(session, &(struct leat_session_end){.by = LEAT_BY_LEAT}, "out of memory");
         return;
     }
-    leat_session_set_deadline(session, ctx != NULL ? session->config->timeout_tls_ms
+    leat_session_set_deadline(session, tls != NULL ? session->config->timeout_tls_ms
                                                    : session->config->timeout_handshake_ms);
 }
 

@@ -38,6 +38,7 @@
 #include "proxy/leg.h"
 #include "proxy/snapshot.h"
 #include "proxy/worker.h"
+#include "tls/ctx_cache.h"
 
 enum leat_session_state {
     LEAT_SESSION_TLS,
@@ -58,6 +59,7 @@ struct leat_session_handshake {
     struct leat_amqp_client_config client_config;
     struct leat_amqp_client client;
     struct leat_farm_search search;
+    struct leat_tls_ctx_want want; /* for the TLS context of the present backend */
     struct leat_timer search_deadline;
     char last_failure[160]; /* of the backends that were tried, for the log */
     struct leat_amqp_relay seen_client, seen_broker; /* find the frames of both, for the trace */
@@ -145,6 +147,9 @@ void leat_session_accept_readable(struct leat_session *session);
 /* session_search.c: finding a backend */
 void leat_session_search_begin(struct leat_session *session);
 void leat_session_search_next(struct leat_session *session);
+
+/* Waits no longer for the TLS context of the present backend. */
+void leat_session_search_stop(struct leat_session *session);
 
 /* The present backend is gone, or of no use, for REASON: a failure, unless it may be its way to
  * refuse the login. */

@@ -95,6 +95,7 @@ void leat_session_end(struct leat_session *session, const struct leat_session_en
         leat_leg_finish(&session->broker);
     else
         leat_leg_close(&session->broker);
+    leat_session_search_stop(session);
     leat_session_handshake_free(session->handshake, session->worker->loop);
     session->handshake = NULL;
     if (session->client.stream == NULL && session->broker.stream == NULL)

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/text.h"
 #include "proxy/json_out.h"
 #include "proxy/session.h"
+#include "tls/stream.h"
 
 #define LISTENER_MAX (LEAT_ADDR_TEXT_MAX + 16)
 
@@ -17,7 +19,7 @@ static const char *listener_of(const struct leat_session *session, char buf[LIST
     char addr[LEAT_ADDR_TEXT_MAX];
 
     (void)snprintf(buf, LISTENER_MAX, "%s://%s",
-                   session->config->listeners.at[index].endpoint.tls ? "amqps" : "amqp",
+                   leat_endpoint_scheme(&session->config->listeners.at[index].endpoint),
                    leat_addr_text(&session->worker->shared->listener_addrs[index], addr));
     return buf;
 }
@@ -35,6 +37,8 @@ static json_t *tls_of(const struct leat_leg *leg)
 {
     struct leat_stream_tls tls = {"", ""};
     struct leat_json json;
+    struct leat_text peer;
+    char buf[256];
 
     if (leg->stream != NULL)
         tls = leat_stream_tls(leg->stream);
@@ -43,6 +47,12 @@ static json_t *tls_of(const struct leat_leg *leg)
     leat_json_begin(&json);
     leat_json_add_text(&json, "version", tls.version);
     leat_json_add_text(&json, "cipher", tls.cipher);
+    leat_json_add(&json, "resumed", json_boolean(leat_tls_stream_is_resumed(leg->stream)));
+    if (leat_tls_stream_server_name(leg->stream) != NULL)
+        leat_json_add_text(&json, "server_name", leat_tls_stream_server_name(leg->stream));
+    leat_text_init(&peer, buf, sizeof(buf));
+    if (leat_tls_stream_add_peer(leg->stream, &peer))
+        leat_json_add_text(&json, "peer_certificate", buf);
     return leat_json_end(&json);
 }
 

@@ -8,6 +8,7 @@
 #include "buf/reader.h"
 #include "proxy/session.h"
 #include "proxy/watch.h"
+#include "tls/stream.h"
 
 #define LINE_MAX_BYTES 1000
 #define NAME_MAX_BYTES 64
@@ -33,6 +34,17 @@ static void add_name(struct leat_text *line, const char *key, struct leat_str na
         leat_text_add(line, "...");
 }
 
+/* Adds whom the certificate of STREAM's peer names, if it showed one. */
+static void add_certificate(struct leat_text *line, const struct leat_stream *stream)
+{
+    struct leat_text subject;
+    char buf[256];
+
+    leat_text_init(&subject, buf, sizeof(buf));
+    if (leat_tls_stream_add_peer(stream, &subject))
+        add_name(line, "certificate", (struct leat_str){buf, subject.len});
+}
+
 static void add_who(struct leat_text *line, const struct leat_session *session)
 {
     char peer[LEAT_ADDR_TEXT_MAX];
@@ -46,6 +58,8 @@ static void add_who(struct leat_text *line, const struct leat_session *session)
     if (session->backend != NULL)
         leat_text_add(line, " backend=%s", session->backend->text);
     leat_text_add(line, " tls=%s cipher=%s", or_none(tls.version), or_none(tls.cipher));
+    if (session->client.stream != NULL)
+        add_certificate(line, session->client.stream);
 }
 
 void leat_session_log_opened(const struct leat_session *session)

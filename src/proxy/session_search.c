@@ -11,6 +11,7 @@
 #include "buf/writer.h"
 #include "proxy/session.h"
 #include "proxy/tally.h"
+#include "proxy/tls_state.h"
 #include "tls/stream.h"
 
 #define PASS_OVER_BURST 5
@@ -19,6 +20,7 @@
 /* Lets go of the present backend and tries the next. */
 static void give_up_backend(struct leat_session *session)
 {
+    leat_session_search_stop(session);
     leat_leg_close(&session->broker);
     session->broker.stream = NULL;
     leat_amqp_client_fini(&session->handshake->client);
@@ -189,23 +191,69 @@ static const struct leat_stream_events broker_events = {
 
 /* Connecting. */
 
-static enum leat_status connect_to(struct leat_session *session, struct leat_backend *backend,
+static enum leat_status connect_to(struct leat_session *session, struct leat_tls_ctx *ctx,
                                    struct leat_error *err)
 {
+    const struct leat_backend *backend = session->backend;
     const struct leat_stream_user user = {
         .events = &broker_events, .arg = session, .account = &session->worker->shared->account};
     const struct leat_addr *addr = &backend->config->endpoint.addr;
+    const struct leat_connect_target target = {.addrs = addr, .addr_count = 1};
     struct leat_stream **stream = &session->broker.stream;
-    struct leat_tls_ctx *ctx = session->snapshot->backend_ctx[backend->index];
 
     if (ctx == NULL)
-        return leat_stream_connect(session->worker->loop, addr, &user, stream, err);
+        return leat_stream_connect(session->worker->loop, &target, &user, stream, err);
     char host[LEAT_ADDR_TEXT_MAX];
     const char *name = backend->config->verify_name;
     if (name == NULL)
         name = leat_addr_host_text(addr, host);
-    struct leat_tls_target target = {.ctx = ctx, .name = name};
-    return leat_tls_stream_connect(session->worker->loop, addr, &target, &user, stream, err);
+    const struct leat_tls_target tls = {.ctx = ctx, .name = name};
+    return leat_tls_stream_connect(session->worker->loop, &target, &tls, &user, stream, err);
+}
+
+/* Goes on with CTX, a reference that is dropped, or NULL for a plain backend. */
+static void go_on_with(struct leat_session *session, struct leat_tls_ctx *ctx)
+{
+    struct leat_error err;
+    enum leat_status status = connect_to(session, ctx, &err);
+
+    leat_tls_ctx_unref(ctx);
+    if (status != LEAT_OK)
+        connecting_failed(session, &err);
+}
+
+static void on_ctx(void *arg, struct leat_tls_ctx *ctx, const struct leat_error *err)
+{
+    struct leat_session *session = arg;
+
+    /* Files of leat's own are wrong: the backend is not to blame. */
+    if (ctx == NULL)
+        leat_session_search_pass_over(session, "%s", err->text);
+    else
+        go_on_with(session, ctx);
+}
+
+static void begin_backend(struct leat_session *session)
+{
+    struct leat_snapshot *snapshot = session->snapshot;
+    struct leat_tls_config *tls = snapshot->backend_tls[session->backend->index];
+    struct leat_tls_ctx *ctx = NULL;
+    struct leat_error err;
+    enum leat_status status = LEAT_OK;
+
+    if (tls != NULL)
+        status = leat_tls_ctx_cache_get(snapshot->tls->cache, tls, &session->handshake->want, &ctx,
+                                        &err);
+    if (status == LEAT_OK)
+        go_on_with(session, ctx);
+    else if (status != LEAT_EAGAIN)
+        on_ctx(session, NULL, &err);
+}
+
+void leat_session_search_stop(struct leat_session *session)
+{
+    if (session->handshake != NULL && session->handshake->want.fn != NULL)
+        leat_tls_ctx_cache_cancel(session->snapshot->tls->cache, &session->handshake->want);
 }
 
 void leat_session_search_next(struct leat_session *session)
@@ -213,7 +261,6 @@ void leat_session_search_next(struct leat_session *session)
     static const struct leat_str none =
         LEAT_STR_INIT("CONNECTION_FORCED - no broker can be reached");
     struct leat_backend *backend = leat_farm_next(session->farm, &session->handshake->search);
-    struct leat_error err;
 
     session->backend = backend;
     if (backend == NULL) {
@@ -225,8 +272,7 @@ void leat_session_search_next(struct leat_session *session)
     session->broker.is_opened = false;
     leat_amqp_relay_init(&session->handshake->seen_broker, 0, 0);
     leat_session_set_deadline(session, session->config->timeout_connect_ms);
-    if (connect_to(session, backend, &err) != LEAT_OK)
-        connecting_failed(session, &err);
+    begin_backend(session);
 }
 
 void leat_session_search_lost(struct leat_session *session, const char *reason)
@@ -311,9 +357,10 @@ void leat_session_search_begin(struct leat_session *session)
     }
     int len = snprintf(handshake->peer, sizeof(handshake->peer), "%s%s",
                        leat_addr_text(&session->peer, peer),
-                       session->snapshot->listener_ctx[session->listener] != NULL ? " TLS" : "");
+                       session->snapshot->listener_tls[session->listener] != NULL ? " TLS" : "");
     handshake->client_config = (struct leat_amqp_client_config){
         .login = &session->login, .peer = {handshake->peer, (size_t)len}};
+    leat_tls_ctx_want_init(&handshake->want, session->worker->loop, on_ctx, session);
     leat_timer_init(&handshake->search_deadline, on_search_deadline, session);
     leat_timer_start(session->worker->loop, &handshake->search_deadline,
                      session->config->timeout_search_ms);

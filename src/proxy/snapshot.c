@@ -7,108 +7,13 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "base/text.h"
-#include "proxy/config_keys.h"
-#include "proxy/config_place.h"
 #include "proxy/tally.h"
-#include "tls/ctx.h"
-
-/* Puts before ERR's text where the file that it is about is configured: PATH, that of an item,
- * and KEY, in LINE. */
-static enum leat_status at(const struct leat_config *config, unsigned line, const char *path,
-                           const char *key, struct leat_error *err)
-{
-    char buf[sizeof(err->text)];
-    struct leat_text text;
-
-    if (config->file == NULL)
-        return err->status;
-    leat_text_init(&text, buf, sizeof(buf));
-    leat_place_add_file(&text, config->file, line);
-    leat_text_add(&text, "%s.%s: %s", path, key, err->text);
-    return leat_error_set(err, err->status, 0, "%s", buf);
-}
-
-static enum leat_status at_listener(const struct leat_config *config, size_t index,
-                                    struct leat_error *err)
-{
-    const struct leat_listener_config *listener = &config->listeners.at[index];
-    const char *key = strstr(err->text, "key file ") == err->text ? "key" : "cert";
-    char path[48];
-
-    (void)snprintf(path, sizeof(path), "listeners[%zu]", index);
-    return at(config,
-              leat_key_line(leat_key_find(&leat_listener_table, leat_str_of(key)),
-                            listener->key_lines, listener->line),
-              path, key, err);
-}
-
-static enum leat_status at_backend(const struct leat_config *config, size_t index,
-                                   struct leat_error *err)
-{
-    const struct leat_backend_config *backend = &config->backends.at[index];
-    char buf[300];
-    struct leat_text path;
-
-    leat_text_init(&path, buf, sizeof(buf));
-    leat_text_add(&path, "backends");
-    leat_place_add_name(&path, leat_str_of(backend->name));
-    return at(config,
-              leat_key_line(leat_key_find(&leat_backend_table, leat_str_of("ca")),
-                            backend->key_lines, backend->line),
-              buf, "ca", err);
-}
-
-static enum leat_status build_listener_contexts(struct leat_snapshot *snapshot,
-                                                struct leat_error *err)
-{
-    const struct leat_config *config = snapshot->config;
-
-    for (size_t i = 0; i < config->listeners.count; i++) {
-        const struct leat_listener_config *listener = &config->listeners.at[i];
-        if (!listener->endpoint.tls)
-            continue;
-        if (leat_tls_ctx_new_server(listener->cert, listener->key, &snapshot->listener_ctx[i],
-                                    err) != LEAT_OK)
-            return at_listener(config, i, err);
-    }
-    return LEAT_OK;
-}
+#include "proxy/tls_state.h"
+#include "tls/server.h"
 
 static bool is_same_text(const char *a, const char *b)
 {
     return (a == NULL || b == NULL) ? a == b : strcmp(a, b) == 0;
-}
-
-/* Backends that trust the same authorities share a context: a trust store is expensive. */
-static struct leat_tls_ctx *find_shared(const struct leat_snapshot *snapshot, size_t backend)
-{
-    const struct leat_config *config = snapshot->config;
-
-    for (size_t i = 0; i < backend; i++) {
-        if (snapshot->backend_ctx[i] != NULL &&
-            is_same_text(config->backends.at[i].ca, config->backends.at[backend].ca))
-            return snapshot->backend_ctx[i];
-    }
-    return NULL;
-}
-
-static enum leat_status build_backend_contexts(struct leat_snapshot *snapshot,
-                                               struct leat_error *err)
-{
-    const struct leat_config *config = snapshot->config;
-
-    for (size_t i = 0; i < config->backends.count; i++) {
-        if (!config->backends.at[i].endpoint.tls)
-            continue;
-        struct leat_tls_ctx *shared = find_shared(snapshot, i);
-        if (shared != NULL)
-            snapshot->backend_ctx[i] = leat_tls_ctx_ref(shared);
-        else if (leat_tls_ctx_new_client(config->backends.at[i].ca, &snapshot->backend_ctx[i],
-                                         err) != LEAT_OK)
-            return at_backend(config, i, err);
-    }
-    return LEAT_OK;
 }
 
 static struct leat_backend *find_backend(const struct leat_snapshot *snapshot, const char *name)
@@ -120,13 +25,22 @@ static struct leat_backend *find_backend(const struct leat_snapshot *snapshot, c
     return NULL;
 }
 
+static bool is_same_tls(const struct leat_tls_settings *a, const struct leat_tls_settings *b)
+{
+    return is_same_text(a->cert, b->cert) && is_same_text(a->key, b->key) &&
+           is_same_text(a->key_passphrase, b->key_passphrase) && is_same_text(a->ca, b->ca) &&
+           is_same_text(a->crl, b->crl) && a->min_version == b->min_version &&
+           a->max_version == b->max_version && is_same_text(a->ciphersuites, b->ciphersuites) &&
+           is_same_text(a->ciphers, b->ciphers) && is_same_text(a->groups, b->groups);
+}
+
 /* Whether what failed on one would fail on the other. */
 static bool is_same_backend(const struct leat_backend_config *a,
                             const struct leat_backend_config *b)
 {
-    return strcmp(a->name, b->name) == 0 && a->endpoint.tls == b->endpoint.tls &&
-           leat_addr_is_equal(&a->endpoint.addr, &b->endpoint.addr) && is_same_text(a->ca, b->ca) &&
-           is_same_text(a->verify_name, b->verify_name);
+    return strcmp(a->name, b->name) == 0 && leat_endpoint_is_equal(&a->endpoint, &b->endpoint) &&
+           is_same_text(a->verify_name, b->verify_name) &&
+           a->insecure_skip_verify == b->insecure_skip_verify && is_same_tls(&a->tls, &b->tls);
 }
 
 static enum leat_status init_backends(struct leat_snapshot *snapshot,
@@ -188,15 +102,17 @@ static bool allocate(struct leat_snapshot *snapshot)
 {
     const struct leat_config *config = snapshot->config;
 
-    snapshot->listener_ctx =
-        leat_mem_zalloc_flex(0, config->listeners.count, sizeof(snapshot->listener_ctx[0]));
+    snapshot->listener_tls =
+        leat_mem_zalloc_flex(0, config->listeners.count, sizeof(snapshot->listener_tls[0]));
+    snapshot->backend_tls =
+        leat_mem_zalloc_flex(0, config->backends.count, sizeof(snapshot->backend_tls[0]));
     snapshot->backend_ctx =
         leat_mem_zalloc_flex(0, config->backends.count, sizeof(snapshot->backend_ctx[0]));
     snapshot->backends =
         leat_mem_zalloc_flex(0, config->backends.count, sizeof(snapshot->backends[0]));
     snapshot->farms = leat_mem_zalloc_flex(0, config->farms.count, sizeof(snapshot->farms[0]));
-    return snapshot->listener_ctx != NULL && snapshot->backend_ctx != NULL &&
-           snapshot->backends != NULL && snapshot->farms != NULL;
+    return snapshot->listener_tls != NULL && snapshot->backend_tls != NULL &&
+           snapshot->backend_ctx != NULL && snapshot->backends != NULL && snapshot->farms != NULL;
 }
 
 /* Frees all but the configuration. */
@@ -204,18 +120,22 @@ static void free_parts(struct leat_snapshot *snapshot)
 {
     const struct leat_config *config = snapshot->config;
 
-    for (size_t i = 0; snapshot->listener_ctx != NULL && i < config->listeners.count; i++)
-        leat_tls_ctx_unref(snapshot->listener_ctx[i]);
+    for (size_t i = 0; snapshot->listener_tls != NULL && i < config->listeners.count; i++)
+        leat_tls_server_unref(snapshot->listener_tls[i]);
+    for (size_t i = 0; snapshot->backend_tls != NULL && i < config->backends.count; i++)
+        leat_tls_config_unref(snapshot->backend_tls[i]);
     for (size_t i = 0; snapshot->backend_ctx != NULL && i < config->backends.count; i++)
         leat_tls_ctx_unref(snapshot->backend_ctx[i]);
     for (size_t i = 0; snapshot->backends != NULL && i < config->backends.count; i++)
         leat_tally_unref(snapshot->backends[i].tally);
     for (size_t i = 0; snapshot->farms != NULL && i < config->farms.count; i++)
         leat_farm_free(snapshot->farms[i]);
-    leat_mem_free(snapshot->listener_ctx);
+    leat_mem_free(snapshot->listener_tls);
+    leat_mem_free(snapshot->backend_tls);
     leat_mem_free(snapshot->backend_ctx);
     leat_mem_free(snapshot->backends);
     leat_mem_free(snapshot->farms);
+    leat_tls_state_unref(snapshot->tls);
     leat_mem_free(snapshot);
 }
 
@@ -234,10 +154,12 @@ enum leat_status leat_snapshot_new(struct leat_config *config, const struct leat
         status = init_backends(snapshot, old);
     if (status == LEAT_OK)
         status = make_farms(snapshot, old);
+    if (status == LEAT_OK && old != NULL)
+        snapshot->tls = leat_tls_state_ref(old->tls);
+    else if (status == LEAT_OK)
+        status = leat_tls_state_new(config, &snapshot->tls, err);
     if (status == LEAT_OK)
-        status = build_listener_contexts(snapshot, err);
-    if (status == LEAT_OK)
-        status = build_backend_contexts(snapshot, err);
+        status = leat_snapshot_build_tls(snapshot, err);
     if (status != LEAT_OK) {
         free_parts(snapshot);
         return status;
@@ -285,22 +207,6 @@ struct leat_str leat_snapshot_properties(const struct leat_snapshot *snapshot,
     return known;
 }
 
-size_t leat_snapshot_contexts(const struct leat_snapshot *snapshot)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < snapshot->config->listeners.count; i++)
-        count += snapshot->listener_ctx[i] != NULL;
-    for (size_t i = 0; i < snapshot->config->backends.count; i++)
-        count += snapshot->backend_ctx[i] != NULL && find_shared(snapshot, i) == NULL;
-    return count;
-}
-
-static bool is_same_endpoint(const struct leat_endpoint *a, const struct leat_endpoint *b)
-{
-    return a->tls == b->tls && leat_addr_is_equal(&a->addr, &b->addr);
-}
-
 enum leat_status leat_snapshot_may_replace(const struct leat_config *old,
                                            const struct leat_config *next, struct leat_error *err)
 {
@@ -308,6 +214,8 @@ enum leat_status leat_snapshot_may_replace(const struct leat_config *old,
 
     if (old->workers != next->workers)
         return leat_error_set(err, LEAT_EUSAGE, 0, "%s: workers: %s", next->file, advice);
+    if (old->tls_recheck_ms != next->tls_recheck_ms || old->tls_contexts != next->tls_contexts)
+        return leat_error_set(err, LEAT_EUSAGE, 0, "%s: tls: %s", next->file, advice);
     if (!is_same_text(old->control_socket, next->control_socket))
         return leat_error_set(err, LEAT_EUSAGE, 0, "%s: control.socket: %s", next->file, advice);
     if (old->listeners.count != next->listeners.count)
@@ -315,7 +223,8 @@ enum leat_status leat_snapshot_may_replace(const struct leat_config *old,
                               "%s: listeners: there were %zu and are %zu now: %s", next->file,
                               old->listeners.count, next->listeners.count, advice);
     for (size_t i = 0; i < next->listeners.count; i++) {
-        if (!is_same_endpoint(&old->listeners.at[i].endpoint, &next->listeners.at[i].endpoint))
+        if (!leat_endpoint_is_equal(&old->listeners.at[i].endpoint,
+                                    &next->listeners.at[i].endpoint))
             return leat_error_set(err, LEAT_EUSAGE, 0, "%s:%u: listeners[%zu].address: %s",
                                   next->file, next->listeners.at[i].line, i, advice);
     }

@@ -20,15 +20,21 @@
 #include "proxy/config.h"
 #include "proxy/farm.h"
 
+struct leat_tls_config;
 struct leat_tls_ctx;
+struct leat_tls_state;
+struct leat_tls_server;
 
 struct leat_snapshot {
     _Atomic unsigned refs;
     struct leat_config *config;
-    struct leat_tls_ctx **listener_ctx; /* one a listener; NULL for a plain one */
-    struct leat_tls_ctx **backend_ctx;  /* one a backend, likewise */
-    struct leat_backend *backends;      /* in the order of config->backends */
-    struct leat_farm **farms;           /* in the order of config->farms */
+    struct leat_tls_state *tls;
+    struct leat_tls_server **listener_tls; /* one a listener; NULL for a plain one */
+    struct leat_tls_config **backend_tls;  /* one a backend, likewise; sessions get their contexts
+                                              from tls->cache by it */
+    struct leat_tls_ctx **backend_ctx;     /* what the cache had when the snapshot was made */
+    struct leat_backend *backends;         /* in the order of config->backends */
+    struct leat_farm **farms;              /* in the order of config->farms */
 };
 
 /*
@@ -60,8 +66,16 @@ void leat_snapshot_limit_tune(const struct leat_snapshot *snapshot, struct leat_
 struct leat_str leat_snapshot_properties(const struct leat_snapshot *snapshot,
                                          uint8_t buf[LEAT_AMQP_SERVER_PROPERTIES_MAX]);
 
-/* How many TLS contexts were built for SNAPSHOT. */
-size_t leat_snapshot_contexts(const struct leat_snapshot *snapshot);
+/* Called with the place of CTX in the configuration, "listeners[0]" or "backends.rabbit1". */
+typedef void leat_snapshot_ctx_fn(void *arg, const char *place, struct leat_tls_ctx *ctx);
+
+/* Calls FN for each TLS context of SNAPSHOT. */
+void leat_snapshot_each_ctx(const struct leat_snapshot *snapshot, leat_snapshot_ctx_fn *fn,
+                            void *arg);
+
+/* snapshot_tls.c, for snapshot.c: builds all TLS of SNAPSHOT, whose `tls` is there. */
+LEAT_MUST_CHECK enum leat_status leat_snapshot_build_tls(struct leat_snapshot *snapshot,
+                                                         struct leat_error *err);
 
 /*
  * Whether NEXT can replace OLD while the proxy runs. If not, LEAT_EUSAGE with ERR naming what can't

@@ -35,7 +35,7 @@ struct leat_life {
     uint64_t reloads, failed_reloads;
     int64_t last_failure_at;
     char last_failure[256]; /* of a reload */
-    uint64_t contexts;      /* of TLS, built in all */
+    uint64_t contexts;      /* of TLS, built in all for listeners */
     bool is_draining;
 };
 
@@ -80,6 +80,7 @@ struct leat_worker_counters {
     _Atomic uint64_t bytes_in, bytes_out;
     _Atomic uint64_t frames_in, frames_out;
     _Atomic uint64_t heartbeats_sent, heartbeats_received;
+    _Atomic uint64_t tls_handshakes, tls_resumed; /* with clients; the second among the first */
 };
 
 struct leat_listener {

@@ -164,6 +164,7 @@ void leat_tls_bio_bind(struct leat_tls_bio *shared, struct leat_stream *stream, 
     shared->in_len = in_len;
     shared->out_len = 0;
     shared->out_status = LEAT_OK;
+    shared->verdict[0] = '\0';
 }
 
 enum leat_status leat_tls_bio_flush(struct leat_tls_bio *shared)

@@ -29,7 +29,8 @@ struct leat_tls_bio {
     struct leat_stream *stream; /* whose output it is */
     uint8_t *out;               /* the loop's LEAT_SCRATCH_SEND */
     size_t out_len;
-    enum leat_status out_status; /* the first failure of sending */
+    enum leat_status out_status;                             /* the first failure of sending */
+    char verdict[sizeof(((struct leat_error *)NULL)->text)]; /* leat_tls_conn's */
     struct leat_loop *loop;
     size_t users;
     struct leat_tls_bio *next;

@@ -1,8 +1,11 @@
 /*
  * ctx.h - TLS contexts: immutable once built, shared by all connections of one configuration
  *
- * Building one reads files and parses certificates (a system's trust store: 28 ms and some
- * 225,000 allocations), so it happens when the program starts, never for a connection.
+ * Building one reads files and parses certificates, so it happens when the program starts or on
+ * a pool of threads (ctx_cache.h), never for a connection. Its *fingerprint* is a SHA-256 over
+ * the configuration's key and the contents of all files: two contexts with the same one are
+ * the same in all respects, and what must not outlive a change (tickets, connections that wait
+ * in a pool) goes by it.
  *
  * Ownership: counted.
  * Threads: any; the count is atomic. Building blocks on files: never on a loop.
@@ -13,54 +16,64 @@
 #define LEAT_TLS_CTX_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <leat/compiler.h>
-#include <leat/error.h>
-#include <leat/str.h>
+#include "tls/config.h"
+#include "tls/trust.h"
 
 struct leat_tls_ctx;
 
 /*
- * Builds a context for accepting: CERT_FILE holds the certificate and its chain in PEM,
- * KEY_FILE the private key. TLS 1.2 and 1.3. LEAT_EUSAGE, with ERR naming the file and what
- * to do, if one can't be read or parsed or they don't match.
+ * Builds what CONFIG, which is thereby frozen, says; the trust store comes from TRUSTS, which
+ * may be NULL if it is shared with nothing. LEAT_EUSAGE, with ERR naming the file, what is wrong
+ * with it and what to do; LEAT_ENOMEM; LEAT_ETLS if OpenSSL refuses a setting.
  */
-LEAT_MUST_CHECK enum leat_status leat_tls_ctx_new_server(const char *cert_file,
-                                                         const char *key_file,
-                                                         struct leat_tls_ctx **out,
-                                                         struct leat_error *err);
-
-/*
- * Builds a context for connecting that trusts the certificates in CA_FILE (PEM), or the
- * system's with NULL. The peer's certificate is always verified. LEAT_EUSAGE as above.
- */
-LEAT_MUST_CHECK enum leat_status
-leat_tls_ctx_new_client(const char *ca_file, struct leat_tls_ctx **out, struct leat_error *err);
-
-/* A certificate that is valid for less is to be renewed: 30 days, in seconds. */
-#define LEAT_TLS_RENEW_S (30 * 24 * 3600)
-
-/*
- * Finds from when until when the certificate that CTX shows is valid, chain included, in seconds
- * since 1970. False for a context that has none, such as a client's.
- */
-bool leat_tls_ctx_validity(const struct leat_tls_ctx *ctx, int64_t *out_from, int64_t *out_until);
-
-/* Writes the subject of the certificate that CTX shows, such as "CN=leat.example,O=Example", to BUF
- * and returns it; NULL if there is none. */
-const char *leat_tls_ctx_subject(const struct leat_tls_ctx *ctx, char *buf, size_t cap);
-
-/* Calls FN with each name that this certificate is for: host names and addresses. NAME is valid
- * during the call only. */
-typedef void leat_tls_name_fn(void *arg, struct leat_str name);
-void leat_tls_ctx_each_name(const struct leat_tls_ctx *ctx, leat_tls_name_fn *fn, void *arg);
+LEAT_MUST_CHECK enum leat_status leat_tls_ctx_build(struct leat_tls_config *config,
+                                                    struct leat_tls_trusts *trusts,
+                                                    struct leat_tls_ctx **out,
+                                                    struct leat_error *err);
 
 /* Returns CTX with one more reference. */
 struct leat_tls_ctx *leat_tls_ctx_ref(struct leat_tls_ctx *ctx);
 
 /* Drops a reference; the last one frees. NULL is a no-op. */
 void leat_tls_ctx_unref(struct leat_tls_ctx *ctx);
+
+const struct leat_tls_digest *leat_tls_ctx_fingerprint(const struct leat_tls_ctx *ctx);
+
+/* The configuration that CTX was built of. It lives as long as CTX. */
+struct leat_tls_config *leat_tls_ctx_config(const struct leat_tls_ctx *ctx);
+
+/* Whether one of the files that CTX was built of, or a directory's set of files, is not what it was
+ * then. Blocks: never on a loop. */
+bool leat_tls_ctx_has_changed(const struct leat_tls_ctx *ctx);
+
+/* What a certificate says, for people. Times in seconds since 1970. */
+struct leat_tls_cert_info {
+    char *subject, *issuer; /* such as "CN=rabbit.example,O=Example" (RFC 4514) */
+    char *serial;           /* hexadecimal */
+    int64_t from, until;
+    char **hosts; /* the DNS names and addresses that it is for */
+    size_t host_count;
+};
+
+/* The certificate that CTX shows; NULL if it has none. It lives as long as CTX. */
+const struct leat_tls_cert_info *leat_tls_ctx_cert(const struct leat_tls_ctx *ctx);
+
+/* What CTX trusts; NULL if it verifies nobody. It lives as long as CTX. */
+const struct leat_tls_trust_info *leat_tls_ctx_trust(const struct leat_tls_ctx *ctx);
+
+/* Whether all that CTX trusts has expired at NOW, in seconds since 1970, so that it will accept no
+ * peer. False for one that verifies nobody. */
+bool leat_tls_ctx_trusts_only_expired(const struct leat_tls_ctx *ctx, int64_t now);
+
+/* A certificate that is valid for less is to be renewed: 30 days, in seconds. */
+#define LEAT_TLS_RENEW_S (30 * 24 * 3600)
+
+/*
+ * Finds from when until when the certificate that CTX shows is valid, chain included, in seconds
+ * since 1970. False for a context that has none.
+ */
+bool leat_tls_ctx_validity(const struct leat_tls_ctx *ctx, int64_t *out_from, int64_t *out_until);
 
 #endif

@@ -10,11 +10,18 @@
 
 #include <openssl/ssl.h>
 
+#include "tls/config_impl.h"
 #include "tls/ctx.h"
+#include "tls/source.h"
 
 struct leat_tls_ctx {
     atomic_uint refs;
+    struct leat_tls_config *config;
     SSL_CTX *ssl_ctx;
+    struct leat_tls_digest fingerprint;
+    struct leat_tls_sources sources;
+    struct leat_tls_trust *trust;    /* NULL if it verifies nobody */
+    struct leat_tls_cert_info *cert; /* NULL if it shows none */
 };
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "tls/conn.h"
 
 /* OpenSSL's words for what operators meet most often say little to who does not know them. */
 static const struct {
@@ -31,6 +32,14 @@ static const struct {
      "the peer did not accept the certificate it was shown (alert bad certificate)"},
     {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED,
      "the peer finds that the certificate it was shown has expired (alert certificate expired)"},
+    {SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED,
+     "the peer finds that the certificate it was shown was revoked (alert certificate revoked)"},
+    {SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE,
+     "the peer cannot use the kind of certificate it was shown (alert unsupported certificate)"},
+    {SSL_R_TLSV1_ALERT_ACCESS_DENIED,
+     "the peer knows the certificate it was shown, but lets it not in (alert access denied)"},
+    {SSL_R_TLSV1_UNRECOGNIZED_NAME,
+     "the peer has no certificate for the name it was asked for (alert unrecognized name)"},
     {SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE,
      "the peer found no common settings, or wants a client certificate (alert handshake failure)"},
     {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED,
@@ -58,50 +67,25 @@ const char *leat_tls_reason_text(char buf[LEAT_TLS_REASON_MAX])
     return buf;
 }
 
-/* Writes the name that SSL's certificate is verified for to BUF. */
-static const char *verified_name(SSL *ssl, char *buf, size_t cap)
-{
-    X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
-    const char *host = X509_VERIFY_PARAM_get0_host(param, 0);
-    char *ip = host == NULL ? X509_VERIFY_PARAM_get1_ip_asc(param) : NULL;
-
-    (void)snprintf(buf, cap, "%s", host != NULL ? host : (ip != NULL ? ip : "the peer"));
-    OPENSSL_free(ip);
-    return buf;
-}
-
-/* What to do about a certificate that was not accepted because of RESULT. */
-static const char *advice(long result)
-{
-    switch (result) {
-    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
-    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
-    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
-    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-        return "; its authority has to be in the CA file in use, or among the system's";
-    case X509_V_ERR_HOSTNAME_MISMATCH:
-    case X509_V_ERR_IP_ADDRESS_MISMATCH:
-        return "; it is for another name, and which one to expect can be configured";
-    default:
-        return "";
-    }
-}
-
 enum leat_status leat_tls_reason(SSL *ssl, struct leat_error *err)
 {
+    const struct leat_tls_conn *conn = SSL_get_app_data(ssl);
     char buf[LEAT_TLS_REASON_MAX];
     unsigned long code = ERR_peek_error();
-    bool verifying =
-        ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED;
+    int reason = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : 0;
 
-    if (!verifying)
+    if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
+        ERR_clear_error();
+        return leat_error_set(err, LEAT_EVERIFY, 0,
+                              "the client gave no certificate, which is required here");
+    }
+    if (reason != SSL_R_CERTIFICATE_VERIFY_FAILED)
         return leat_error_set(err, LEAT_ETLS, 0, "TLS failed: %s", leat_tls_reason_text(buf));
     ERR_clear_error();
-    long result = SSL_get_verify_result(ssl);
-    return leat_error_set(err, LEAT_EVERIFY, 0, "the certificate of %s was not accepted: %s%s",
-                          verified_name(ssl, buf, sizeof(buf)),
-                          X509_verify_cert_error_string(result), advice(result));
+    if ((*conn->verdict)[0] != '\0')
+        return leat_error_set(err, LEAT_EVERIFY, 0, "%s", *conn->verdict);
+    return leat_error_set(err, LEAT_EVERIFY, 0, "the peer's certificate was not accepted: %s",
+                          X509_verify_cert_error_string(SSL_get_verify_result(ssl)));
 }
 
 bool leat_tls_can_begin(uint8_t byte)

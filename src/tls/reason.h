@@ -22,9 +22,9 @@
 /* Writes the first error of the thread's queue to BUF, empties the queue and returns BUF. */
 const char *leat_tls_reason_text(char buf[LEAT_TLS_REASON_MAX]);
 
-/* Fills ERR after a call on SSL that has failed and empties the queue: LEAT_EVERIFY with the
- * reason and the name if the peer's certificate was not accepted, otherwise LEAT_ETLS. Returns
- * the status. */
+/* Fills ERR after a call on SSL, whose app data is a leat_tls_conn, that has failed, and empties
+ * the queue: LEAT_EVERIFY with the reason if the peer gave no certificate or one that was not
+ * accepted, otherwise LEAT_ETLS. Returns the status. */
 enum leat_status leat_tls_reason(SSL *ssl, struct leat_error *err);
 
 /* How many first bytes show that a peer does not speak TLS and what it speaks. */

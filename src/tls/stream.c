@@ -11,15 +11,22 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "net/proxy_header.h"
 #include "net/stream_impl.h"
 #include "tls/bio.h"
+#include "tls/cert_info.h"
+#include "tls/conn.h"
+#include "tls/const_cast.h"
 #include "tls/ctx_impl.h"
+#include "tls/peer_name.h"
 #include "tls/reason.h"
+#include "tls/server_impl.h"
 
 /* The most plaintext of one record (RFC 8446, 5.1). */
 #define RECORD_MAX 16384u
 /* What one recv of the handshake asks for: more would be early data to keep. */
 #define HANDSHAKE_RECV 16384u
+_Static_assert(HANDSHAKE_RECV >= LEAT_PROXY_HEADER_MAX, "all that came behind the PROXY header");
 /* More than a record can hold inside OpenSSL: a read with room for so much more than it asks of
  * the socket leaves nothing behind. */
 #define READ_RESERVE 32768u
@@ -30,10 +37,9 @@
 
 struct tls_stream {
     struct leat_stream base;
-    struct leat_tls_ctx *ctx;
+    struct leat_tls_conn conn; /* keeps the server or the client's context */
     struct leat_tls_bio *bio;
     SSL *ssl;
-    bool is_server;
     bool is_begun;          /* the peer has sent what may be TLS */
     enum leat_status ended; /* what comes after the bytes that are still inside; LEAT_OK: more */
     size_t first_len;
@@ -97,7 +103,7 @@ static enum leat_status receive_handshake(struct tls_stream *t, const uint8_t **
     }
     bool complete = t->first_len == LEAT_TLS_FIRST;
     if (complete || (t->first_len > 0 && status == LEAT_ECLOSED)) {
-        (void)leat_tls_not_tls(t->first, t->first_len, t->is_server, &err);
+        (void)leat_tls_not_tls(t->first, t->first_len, t->conn.server != NULL, &err);
         return break_with(t, &err);
     }
     if (status == LEAT_ECLOSED)
@@ -411,7 +417,9 @@ static void tls_fini(struct leat_stream *s)
 
     SSL_free(t->ssl);
     leat_tls_bio_put(t->bio);
-    leat_tls_ctx_unref(t->ctx);
+    if (t->conn.server == NULL)
+        leat_tls_ctx_unref(t->conn.ctx);
+    leat_tls_server_unref(t->conn.server);
     leat_bufq_clear(&t->unsealed);
     leat_mem_free(t->kept);
 }
@@ -452,8 +460,9 @@ static void discard_new(struct tls_stream *t)
     leat_mem_free(t);
 }
 
-/* Makes a stream that is not started yet. NULL if memory is short. */
-static struct tls_stream *new_stream(struct leat_loop *loop, struct leat_tls_ctx *ctx,
+/* Makes a stream that is not started yet, of CONN, whose reference it takes. NULL if memory is
+ * short. */
+static struct tls_stream *new_stream(struct leat_loop *loop, const struct leat_tls_conn *conn,
                                      const struct leat_stream_user *user)
 {
     struct tls_stream *t = leat_mem_zalloc(sizeof(*t));
@@ -461,29 +470,36 @@ static struct tls_stream *new_stream(struct leat_loop *loop, struct leat_tls_ctx
         return NULL;
     leat_stream_init(&t->base, &tls_ops, user);
     leat_bufq_init(&t->unsealed, LEAT_STREAM_QUEUE_MAX, user->account);
-    t->ctx = leat_tls_ctx_ref(ctx);
+    t->conn = *conn;
     t->bio = leat_tls_bio_get(loop);
     ERR_clear_error();
-    t->ssl = SSL_new(ctx->ssl_ctx);
-    if (t->bio == NULL || t->ssl == NULL) {
+    if (conn->server != NULL) {
+        (void)leat_tls_server_ref(conn->server);
+        t->ssl = SSL_new(leat_tls_server_front(conn->server));
+    } else if (conn->ctx != NULL) {
+        (void)leat_tls_ctx_ref(conn->ctx);
+        t->ssl = SSL_new(conn->ctx->ssl_ctx);
+    }
+    if (t->bio == NULL || t->ssl == NULL || SSL_set_app_data(t->ssl, &t->conn) != 1) {
         discard_new(t);
         return NULL;
     }
+    t->conn.verdict = &t->bio->verdict;
     /* One reference for both directions, as SSL_set_bio() has it when they are the same. */
     (void)BIO_up_ref(t->bio->bio);
     SSL_set_bio(t->ssl, t->bio->bio, t->bio->bio);
     return t;
 }
 
-enum leat_status leat_tls_stream_accept(struct leat_loop *loop, int fd, struct leat_tls_ctx *ctx,
+enum leat_status leat_tls_stream_accept(struct leat_loop *loop, int fd,
+                                        struct leat_tls_server *server,
                                         const struct leat_stream_user *user,
                                         struct leat_stream **out)
 {
-    struct tls_stream *t = new_stream(loop, ctx, user);
+    struct tls_stream *t = new_stream(loop, &(struct leat_tls_conn){.server = server}, user);
     enum leat_status status = LEAT_ENOMEM;
 
     if (t != NULL) {
-        t->is_server = true;
         SSL_set_accept_state(t->ssl);
         status = leat_stream_start(&t->base, loop, fd);
     }
@@ -497,44 +513,68 @@ enum leat_status leat_tls_stream_accept(struct leat_loop *loop, int fd, struct l
     return LEAT_OK;
 }
 
-/* Sets whom SSL must be talking to. An empty name would switch the check off. */
-static bool set_name(SSL *ssl, const char *name)
-{
-    uint8_t address[sizeof(struct in6_addr)];
-    /* OpenSSL only reads the name, but its macro's type does not say so. */
-    union {
-        const char *lent;
-        char *taken;
-    } sni = {.lent = name};
-
-    if (inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1)
-        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
-    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    return name[0] != '\0' && SSL_set1_host(ssl, name) == 1 &&
-           SSL_set_tlsext_host_name(ssl, sni.taken) == 1;
-}
-
-enum leat_status leat_tls_stream_connect(struct leat_loop *loop, const struct leat_addr *addr,
-                                         const struct leat_tls_target *target,
+enum leat_status leat_tls_stream_connect(struct leat_loop *loop,
+                                         const struct leat_connect_target *target,
+                                         const struct leat_tls_target *tls,
                                          const struct leat_stream_user *user,
                                          struct leat_stream **out, struct leat_error *err)
 {
-    struct tls_stream *t = new_stream(loop, target->ctx, user);
+    struct tls_stream *t = new_stream(loop, &(struct leat_tls_conn){.ctx = tls->ctx}, user);
     enum leat_status status;
 
     if (t == NULL)
         return leat_error_set(err, LEAT_ENOMEM, 0, "out of memory for a connection");
     SSL_set_connect_state(t->ssl);
-    if (target->name != NULL && set_name(t->ssl, target->name))
-        status = leat_stream_start_connect(&t->base, loop, addr, err);
+    if (leat_tls_set_peer_name(t->ssl, tls->name))
+        status = leat_stream_start_connect(&t->base, loop, target, err);
     else
         status = leat_error_set(err, LEAT_EUSAGE, 0,
-                                "\"%s\" is no name that a certificate can be verified for",
-                                target->name != NULL ? target->name : "");
+                                "\"%.80s\" is no name that a certificate can be verified for",
+                                tls->name != NULL ? tls->name : "");
     if (status != LEAT_OK) {
         discard_new(t);
         return status;
     }
     *out = &t->base;
     return LEAT_OK;
+}
+
+/* STREAM if it is over TLS and the handshake is done, otherwise NULL. */
+static const struct tls_stream *opened(const struct leat_stream *stream)
+{
+    const struct tls_stream *t = (const struct tls_stream *)(const void *)stream;
+
+    return stream->ops == &tls_ops && SSL_is_init_finished(t->ssl) ? t : NULL;
+}
+
+struct leat_tls_ctx *leat_tls_stream_ctx(const struct leat_stream *stream)
+{
+    const struct tls_stream *t = opened(stream);
+
+    return t != NULL ? t->conn.ctx : NULL;
+}
+
+bool leat_tls_stream_is_resumed(const struct leat_stream *stream)
+{
+    const struct tls_stream *t = opened(stream);
+
+    return t != NULL && SSL_session_reused(t->ssl) == 1;
+}
+
+const char *leat_tls_stream_server_name(const struct leat_stream *stream)
+{
+    const struct tls_stream *t = opened(stream);
+
+    return t != NULL ? SSL_get_servername(t->ssl, TLSEXT_NAMETYPE_host_name) : NULL;
+}
+
+bool leat_tls_stream_add_peer(const struct leat_stream *stream, struct leat_text *text)
+{
+    const struct tls_stream *t = opened(stream);
+    const X509 *cert = t != NULL ? SSL_get0_peer_certificate(t->ssl) : NULL;
+
+    if (cert == NULL)
+        return false;
+    leat_tls_cert_add_name(text, X509_get_subject_name(cert));
+    return true;
 }

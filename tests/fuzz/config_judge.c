@@ -57,15 +57,17 @@ static void check_ends(const struct leat_config *config)
         const struct leat_listener_config *listener = &config->listeners.at[i];
 
         LEAT_ASSERT(listener->endpoint.addr.len > 0);
-        LEAT_ASSERT(listener->endpoint.tls == (listener->cert != NULL));
-        LEAT_ASSERT(listener->endpoint.tls == (listener->key != NULL));
+        LEAT_ASSERT(listener->endpoint.tls == (listener->tls.cert != NULL));
+        LEAT_ASSERT(listener->endpoint.tls == (listener->tls.key != NULL));
     }
     for (size_t i = 0; i < config->backends.count; i++) {
         const struct leat_backend_config *backend = &config->backends.at[i];
 
-        LEAT_ASSERT(leat_addr_port(&backend->endpoint.addr) > 0 && *backend->name != '\0');
+        LEAT_ASSERT(backend->endpoint.port > 0 || leat_endpoint_is_unix(&backend->endpoint));
+        LEAT_ASSERT(*backend->name != '\0');
         LEAT_ASSERT(backend->weight >= 1 && backend->weight <= 100);
-        LEAT_ASSERT(backend->endpoint.tls || (backend->ca == NULL && backend->verify_name == NULL));
+        LEAT_ASSERT(backend->endpoint.tls ||
+                    (backend->tls.ca == NULL && backend->verify_name == NULL));
     }
 }
 

@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "net/proxy_header.h"
+
 /* No test needs as many turns; one that does spins. */
 #define TURNS_MAX 500000
 
@@ -30,6 +32,19 @@ static void on_connected(struct leat_stream *stream, void *arg)
 {
     (void)stream;
     note(arg, TEST_CONNECTED);
+}
+
+static void on_proxied(struct leat_stream *stream, const struct leat_proxy_header *header,
+                       void *arg)
+{
+    struct test_user *user = arg;
+    (void)stream;
+    assert_int_equal(user->told[TEST_OPENED], 0);
+    if (header->is_local)
+        (void)stpcpy(user->source, "local");
+    else
+        (void)leat_addr_text(&header->source, user->source);
+    note(user, TEST_PROXIED);
 }
 
 static void on_opened(struct leat_stream *stream, void *arg)
@@ -137,6 +152,7 @@ struct leat_stream_user test_user_of(struct test_user *user)
 {
     static const struct leat_stream_events events = {
         .connected = on_connected,
+        .proxied = on_proxied,
         .opened = on_opened,
         .readable = on_readable,
         .drained = on_drained,

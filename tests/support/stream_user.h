@@ -16,6 +16,7 @@
 
 enum test_event {
     TEST_CONNECTED,
+    TEST_PROXIED,
     TEST_OPENED,
     TEST_READABLE,
     TEST_DRAINED,
@@ -40,6 +41,7 @@ struct test_user {
     size_t records;
     enum leat_status end; /* what a read said that was neither OK nor EAGAIN */
     struct leat_error error;
+    char source[LEAT_ADDR_TEXT_MAX]; /* of the PROXY header; "local" if it names none */
     uint32_t seed;
 };
 

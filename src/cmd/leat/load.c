@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "proxy/config_yaml.h"
 #include "proxy/snapshot.h"
-#include "tls/ctx.h"
+#include "tls/server.h"
 
 static const char file_option[] = "config";
 
@@ -147,24 +147,36 @@ static const char *date(int64_t seconds, char buf[32])
     return buf;
 }
 
-static enum leat_status check_dates(const struct leat_config *config, size_t listener,
-                                    const struct leat_tls_ctx *ctx, struct leat_error *err)
+/* What `leat check` finds about certificates: the first that is not valid now. */
+struct dates {
+    enum leat_status status;
+    struct leat_error *err;
+};
+
+static void check_dates(void *arg, const char *place, struct leat_tls_ctx *ctx)
 {
-    const char *cert = config->listeners.at[listener].cert;
+    struct dates *dates = arg;
+    const char *cert = leat_tls_config_cert_file(leat_tls_ctx_config(ctx));
     int64_t from, until, now = (int64_t)time(NULL);
     char text[32];
 
-    if (ctx == NULL || !leat_tls_ctx_validity(ctx, &from, &until))
-        return LEAT_OK;
+    if (dates->status != LEAT_OK)
+        return;
+    if (leat_tls_ctx_trusts_only_expired(ctx, now))
+        dates->status = leat_error_set(dates->err, LEAT_EUSAGE, 0,
+                                       "%s: all authorities that it trusts have expired", place);
+    if (!leat_tls_ctx_validity(ctx, &from, &until) || dates->status != LEAT_OK)
+        return;
     if (now < from)
-        return leat_error_set(err, LEAT_EUSAGE, 0, "listeners[%zu].cert: %s is not valid before %s",
-                              listener, cert, date(from, text));
-    if (now > until)
-        return leat_error_set(err, LEAT_EUSAGE, 0, "listeners[%zu].cert: %s has expired on %s",
-                              listener, cert, date(until, text));
-    (void)printf("listeners[%zu].cert: %s is valid until %s%s\n", listener, cert, date(until, text),
-                 until - now < LEAT_TLS_RENEW_S ? ": renew it soon" : "");
-    return LEAT_OK;
+        dates->status =
+            leat_error_set(dates->err, LEAT_EUSAGE, 0, "%s.cert: %s is not valid before %s", place,
+                           cert, date(from, text));
+    else if (now > until)
+        dates->status = leat_error_set(dates->err, LEAT_EUSAGE, 0, "%s.cert: %s has expired on %s",
+                                       place, cert, date(until, text));
+    else
+        (void)printf("%s.cert: %s is valid until %s%s\n", place, cert, date(until, text),
+                     until - now < LEAT_TLS_RENEW_S ? ": renew it soon" : "");
 }
 
 /* Says what would keep leat from making its control socket. The directory may be made by whoever
@@ -198,12 +210,11 @@ static enum leat_status check_control(const char *path, struct leat_error *err)
 enum leat_status leat_command_check(const struct leat_snapshot *snapshot, struct leat_error *err)
 {
     const struct leat_config *config = snapshot->config;
+    struct dates dates = {.status = LEAT_OK, .err = err};
 
-    for (size_t i = 0; i < config->listeners.count; i++) {
-        enum leat_status status = check_dates(config, i, snapshot->listener_ctx[i], err);
-        if (status != LEAT_OK)
-            return status;
-    }
+    leat_snapshot_each_ctx(snapshot, check_dates, &dates);
+    if (dates.status != LEAT_OK)
+        return dates.status;
     enum leat_status status = check_control(config->control_socket, err);
     if (status != LEAT_OK)
         return status;

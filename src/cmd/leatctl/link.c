@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "loop/loop.h"
+#include "net/connect.h"
 #include "net/stream.h"
 
 #define FIRST_ROOM (64u * 1024u)
@@ -114,14 +115,12 @@ enum leat_status leat_link_new(const char *path, struct leat_link **out, struct 
     status = leat_loop_new(&link->loop, err);
     if (status != LEAT_OK)
         goto fail;
-    status = leat_stream_connect(link->loop, &addr,
-                                 &(struct leat_stream_user){.events = &events, .arg = link},
-                                 &link->stream, err);
+    status = leat_stream_connect(
+        link->loop, &(struct leat_connect_target){.addrs = &addr, .addr_count = 1},
+        &(struct leat_stream_user){.events = &events, .arg = link}, &link->stream, err);
     while (status == LEAT_OK && !link->is_open && link->end == LEAT_OK)
         leat_loop_turn(link->loop, -1);
-    if (status == LEAT_EIO)
-        status = unreachable(path, err->sys, err);
-    else if (link->end != LEAT_OK)
+    if (link->end != LEAT_OK)
         status = unreachable(path, leat_stream_error(link->stream)->sys, err);
     if (status != LEAT_OK)
         goto fail;

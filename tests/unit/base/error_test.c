@@ -19,7 +19,7 @@ static void every_status_has_its_name(void **state)
     static const char *const names[] = {
         "LEAT_OK",       "LEAT_ENOMEM",    "LEAT_EUSAGE",  "LEAT_EAGAIN",     "LEAT_ETLS",
         "LEAT_EVERIFY",  "LEAT_EIO",       "LEAT_ECLOSED", "LEAT_ETRUNCATED", "LEAT_ERESET",
-        "LEAT_ETIMEOUT", "LEAT_EPROTOCOL", "LEAT_ELIMIT",
+        "LEAT_ETIMEOUT", "LEAT_EPROTOCOL", "LEAT_ELIMIT",  "LEAT_ENOTFOUND",  "LEAT_ECANCELLED",
     };
 
     (void)state;

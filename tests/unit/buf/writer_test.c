@@ -147,6 +147,44 @@ static void an_open_length_may_stay_0(void **state)
     assert_memory_equal(buf, "\1\0\0\0\0", 5);
 }
 
+static void a_length_of_two_octets_counts_what_follows(void **state)
+{
+    uint8_t buf[8];
+    struct leat_writer writer;
+    size_t outer, inner;
+
+    (void)state;
+    leat_writer_init(&writer, buf, sizeof(buf));
+    leat_writer_u8(&writer, 1);
+    outer = leat_writer_begin16(&writer);
+    inner = leat_writer_begin16(&writer);
+    leat_writer_bytes(&writer, (struct leat_str){"abc", 3});
+    leat_writer_end16(&writer, inner);
+    leat_writer_end16(&writer, outer);
+    assert_false(writer.failed);
+    assert_int_equal(writer.len, 8);
+    assert_memory_equal(buf, "\1\0\5\0\3abc", 8);
+    leat_writer_end16(&writer, leat_writer_begin16(&writer));
+    assert_true(writer.failed);
+}
+
+static void a_length_of_two_octets_is_at_most_65535(void **state)
+{
+    static uint8_t buf[2 + 65536];
+    static const char zeros[65536] = {0};
+    struct leat_writer writer;
+
+    (void)state;
+    for (size_t len = 65535; len <= 65536; len++) {
+        leat_writer_init(&writer, buf, sizeof(buf));
+        size_t place = leat_writer_begin16(&writer);
+        leat_writer_bytes(&writer, (struct leat_str){zeros, len});
+        leat_writer_end16(&writer, place);
+        assert_int_equal(writer.failed, len == 65536);
+        assert_memory_equal(buf, len == 65535 ? "\xff\xff" : "\0\0", 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +195,8 @@ int main(void)
         cmocka_unit_test(a_long_string_has_at_most_32_bits_of_bytes),
         cmocka_unit_test(nothing_needs_no_address),
         cmocka_unit_test(an_open_length_may_stay_0),
+        cmocka_unit_test(a_length_of_two_octets_counts_what_follows),
+        cmocka_unit_test(a_length_of_two_octets_is_at_most_65535),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -472,85 +472,11 @@ static void every_event_may_close(void **state)
     }
 }
 
-static struct leat_addr listener(int *out_fd)
-{
-    struct leat_addr addr;
-    struct sockaddr_storage ss = {0};
-    socklen_t len = sizeof(ss);
-    struct leat_str text = {"127.0.0.1:0", 11};
-    assert_int_equal(leat_addr_parse(text, 0, &addr, NULL), LEAT_OK);
-    assert_int_equal(leat_addr_listen(&addr, out_fd, NULL), LEAT_OK);
-    assert_return_code(getsockname(*out_fd, (struct sockaddr *)&ss, &len), 0);
-    leat_addr_from_sockaddr(&ss, &addr);
-    return addr;
-}
-
-static void connects(void **state)
-{
-    struct fixture *f = *state;
-    int fd;
-    struct leat_addr addr = listener(&fd), peer;
-    struct leat_stream_user user = test_user_of(&f->user);
-    assert_int_equal(leat_stream_connect(f->loop, &addr, &user, &f->user.stream, NULL), LEAT_OK);
-    leat_stream_peer_addr(f->user.stream, &peer);
-    assert_memory_equal(&peer, &addr, sizeof(addr));
-    TURN_UNTIL(f->loop, f->user.told[TEST_OPENED] > 0);
-    assert_int_equal(f->user.told[TEST_CONNECTED], 1);
-    leat_stream_peer_addr(f->user.stream, &peer);
-    assert_int_equal(peer.len, addr.len);
-    (void)close(fd);
-}
-
-static void connects_to_a_unix_socket(void **state)
-{
-    struct fixture *f = *state;
-    const struct leat_str path = {"leat-stream-test.sock", 21};
-    struct leat_stream_user user = test_user_of(&f->user);
-    struct leat_addr addr;
-    int fd;
-    (void)unlink(path.ptr);
-    assert_int_equal(leat_addr_from_path(path, &addr, NULL), LEAT_OK);
-    assert_int_equal(leat_addr_listen(&addr, &fd, NULL), LEAT_OK);
-    assert_int_equal(leat_stream_connect(f->loop, &addr, &user, &f->user.stream, NULL), LEAT_OK);
-    TURN_UNTIL(f->loop, f->user.told[TEST_OPENED] > 0);
-    (void)close(fd);
-    (void)unlink(path.ptr);
-}
-
-static void a_refused_connection_names_the_address(void **state)
-{
-    struct fixture *f = *state;
-    int fd;
-    char text[LEAT_ADDR_TEXT_MAX];
-    struct leat_addr addr = listener(&fd);
-    struct leat_stream_user user = test_user_of(&f->user);
-    (void)close(fd);
-    struct leat_error err;
-    enum leat_status status = leat_stream_connect(f->loop, &addr, &user, &f->user.stream, &err);
-    if (status == LEAT_OK) {
-        TURN_UNTIL(f->loop, f->user.told[TEST_FAILED] > 0);
-        err = f->user.error;
-        assert_int_equal(test_user_read(&f->user), LEAT_EIO);
-        leat_stream_finish(f->user.stream, 1000, 1000);
-        TURN_UNTIL(f->loop, f->user.stream == NULL);
-    }
-    assert_int_equal(err.status, LEAT_EIO);
-    assert_non_null(strstr(err.text, leat_addr_text(&addr, text)));
-    assert_non_null(strstr(err.text, "refused"));
-    assert_int_equal(f->user.told[TEST_CONNECTED], 0);
-}
-
 static void running_out_of_memory_costs_one_stream(void **state)
 {
     struct fixture *f = *state;
     struct leat_stream_user user = test_user_of(&f->user);
-    int fds[2], fd;
-    struct leat_addr addr = listener(&fd);
-    for (unsigned n = 1; n <= 2; n++) {
-        leat_mem_fail_after(n);
-        assert_int_equal(leat_stream_connect(f->loop, &addr, &user, &f->user.stream, NULL),
-                         LEAT_ENOMEM);
-    }
+    int fds[2];
     test_unix_pair(fds);
     leat_mem_fail_after(1);
     assert_int_equal(leat_stream_accept(f->loop, fds[0], &user, &f->user.stream), LEAT_ENOMEM);
@@ -558,7 +484,6 @@ static void running_out_of_memory_costs_one_stream(void **state)
     char c;
     assert_int_equal(recv(fds[1], &c, 1, 0), 0); /* it was closed */
     (void)close(fds[1]);
-    (void)close(fd);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -588,9 +513,6 @@ int main(void)
         TEST(finish_without_limits_arms_no_timer),
         TEST(close_is_told_at_the_end_of_the_turn_and_nothing_else),
         TEST(every_event_may_close),
-        TEST(connects),
-        TEST(connects_to_a_unix_socket),
-        TEST(a_refused_connection_names_the_address),
         TEST(running_out_of_memory_costs_one_stream),
     };
 

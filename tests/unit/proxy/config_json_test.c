@@ -71,6 +71,30 @@ static void what_is_shown_is_taken_and_shown_the_same(void **state)
                       "limits: {sessions: 7, initial_frame: 1MiB, queue: 2GiB}\n");
 }
 
+static void what_is_said_of_tls_is_shown_too(void **state)
+{
+    (void)state;
+    assert_round_trip("listeners:\n"
+                      "  - {address: 'amqp+unix:///run/a.sock'}\n"
+                      "  - {address: 'amqps+unix:///run/b.sock', cert: c.pem, key: k.pem}\n"
+                      "  - address: amqps://127.0.0.1:1\n"
+                      "    cert: c.pem\n"
+                      "    key: k.pem\n"
+                      "    key_passphrase: p.txt\n"
+                      "    client_ca: ca.pem\n"
+                      "    crl: x.crl\n"
+                      "    min_version: TLSv1.3\n"
+                      "    ciphersuites: TLS_AES_128_GCM_SHA256\n"
+                      "    certificates: [a, b]\n"
+                      "certificates:\n"
+                      "  a: {cert: a.pem, key: a.key, names: [a.example], min_version: TLSv1.2}\n"
+                      "  b: {cert: b.pem, key: b.key, client_certificate: none}\n"
+                      "backends:\n"
+                      "  r1: {address: 'amqp://rabbit.example:1'}\n"
+                      "  r2: {address: 'amqps://rabbit.example', cert: l.pem, key: l.key}\n"
+                      "  r3: {address: 'amqps+unix:///run/r.sock', insecure_skip_verify: true}\n");
+}
+
 static void values_are_as_a_person_writes_them(void **state)
 {
     struct leat_config *config = config_rig_take(
@@ -144,6 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_shown_is_taken_and_shown_the_same),
+        cmocka_unit_test(what_is_said_of_tls_is_shown_too),
         cmocka_unit_test(values_are_as_a_person_writes_them),
         cmocka_unit_test(the_farm_of_a_single_backend_is_not_shown),
         cmocka_unit_test(every_failing_allocation_yields_nothing),

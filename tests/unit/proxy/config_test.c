@@ -70,6 +70,8 @@ static const struct number {
     uint64_t min, max;
 } numbers[] = {
     {"workers", MEMBER(workers), "", 1, 1, 256},
+    {"tls.contexts", MEMBER(tls_contexts), "", 1, 1, 1024},
+    {"tls.recheck", MEMBER(tls_recheck_ms), "ms", 1, 100, DAY_MS},
     {"tune.frame_max", MEMBER(frame_max), "", 1, 4096, 16777216},
     {"tune.channel_max", MEMBER(channel_max), "", 1, 1, 65535},
     {"tune.heartbeat", MEMBER(heartbeat_ms), "s", 1000, 0, 65535},
@@ -189,7 +191,7 @@ static void endpoints_are_judged(void **state)
         refuse(config, "listen", wrong[i], "");
         refuse(config, "backend", wrong[i], "");
     }
-    refuse(config, "listen", "127.0.0.1", "expected amqp://ADDRESS:PORT or amqps://ADDRESS:PORT");
+    refuse(config, "listen", "127.0.0.1", "expected amqp://HOST:PORT or amqps://HOST:PORT");
     refuse(config, "listen", "amqp://\n", "got \"\\x0a\"");
     assert_int_equal(config->listeners.count, 0);
     assert_int_equal(config->backends.count, 0);
@@ -360,7 +362,7 @@ static void help_shows_defaults_that_are_allowed(void **state)
         config_rig_set(config, line + 4, open + 1);
         shown++;
     }
-    assert_int_equal(shown, 21);
+    assert_int_equal(shown, 23);
     free(text);
 }
 

@@ -70,8 +70,8 @@ static void a_whole_file_is_read(void **state)
     assert_string_equal(config->file, NAME);
     assert_int_equal(config->listeners.count, 2);
     assert_true(config->listeners.at[0].endpoint.tls);
-    assert_string_equal(config->listeners.at[0].cert, "cert.pem");
-    assert_string_equal(config->listeners.at[0].key, "/etc/key.pem");
+    assert_string_equal(config->listeners.at[0].tls.cert, "cert.pem");
+    assert_string_equal(config->listeners.at[0].tls.key, "/etc/key.pem");
     assert_int_equal(config->listeners.at[0].line, 2);
     assert_int_equal(config->listeners.at[1].line, 5);
     assert_string_equal(leat_addr_text(&config->listeners.at[1].endpoint.addr, text),
@@ -79,9 +79,9 @@ static void a_whole_file_is_read(void **state)
     assert_int_equal(config->backends.count, 2);
     assert_string_equal(config->backends.at[0].name, "rabbit1");
     assert_int_equal(config->backends.at[0].weight, 1);
-    assert_null(config->backends.at[0].ca);
+    assert_null(config->backends.at[0].tls.ca);
     assert_string_equal(leat_addr_text(&config->backends.at[1].endpoint.addr, text), "[::1]:5671");
-    assert_string_equal(config->backends.at[1].ca, "tls/ca.pem");
+    assert_string_equal(config->backends.at[1].tls.ca, "tls/ca.pem");
     assert_string_equal(config->backends.at[1].verify_name, "rabbit2.example");
     assert_int_equal(config->backends.at[1].weight, 2);
     assert_int_equal(config->backends.at[1].line, 8);
@@ -278,9 +278,9 @@ static void files_are_beside_the_file(void **state)
     (void)mkdir("sub", 0700);
     config_rig_write("sub/other.yaml", complete, sizeof(complete) - 1);
     assert_int_equal(config_rig_load("sub/other.yaml", &config, &err), LEAT_OK);
-    assert_string_equal(config->listeners.at[0].cert, "sub/cert.pem");
-    assert_string_equal(config->listeners.at[0].key, "/etc/key.pem");
-    assert_string_equal(config->backends.at[1].ca, "sub/tls/ca.pem");
+    assert_string_equal(config->listeners.at[0].tls.cert, "sub/cert.pem");
+    assert_string_equal(config->listeners.at[0].tls.key, "/etc/key.pem");
+    assert_string_equal(config->backends.at[1].tls.ca, "sub/tls/ca.pem");
     leat_config_free(config);
     assert_int_equal(unlink("sub/other.yaml"), 0);
     assert_int_equal(rmdir("sub"), 0);

@@ -111,7 +111,7 @@ static void filters_all_have_to_match(void **state)
         {"\"backend\":\"nowhere\"", 0},
         {"\"listener\":\"amqps://127.0.0.1:1\"", 0},
     };
-    char request[200], addr[LEAT_ADDR_TEXT_MAX];
+    char request[LEAT_ENDPOINT_TEXT_MAX + 60], addr[LEAT_ADDR_TEXT_MAX];
 
     rig_open(&c->rig, 0, 0);
     (void)rig_start(&c->rig, 1, "192.0.2.7:4711");

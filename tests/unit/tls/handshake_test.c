@@ -65,13 +65,12 @@ static void a_numeric_name_is_verified_but_not_sent(void **state)
 static void assert_refused(struct fixture *f, struct leat_tls_ctx *ctx, const char *name,
                            const char *cert, const char *says)
 {
-    struct leat_tls_ctx *server_ctx = NULL;
+    struct leat_tls_server *server = test_server_of(cert, side_certs.key);
     struct leat_stream_user user = test_user_of(&f->server);
-    assert_int_equal(leat_tls_ctx_new_server(cert, side_certs.key, &server_ctx, NULL), LEAT_OK);
     int fd = side_connect(f, ctx, name);
-    assert_int_equal(leat_tls_stream_accept(f->loop, fd, server_ctx, &user, &f->server.stream),
+    assert_int_equal(leat_tls_stream_accept(f->loop, fd, server, &user, &f->server.stream),
                      LEAT_OK);
-    leat_tls_ctx_unref(server_ctx);
+    leat_tls_server_unref(server);
     TURN_UNTIL(f->loop, f->client.told[TEST_FAILED] > 0);
     assert_failed(&f->client, LEAT_EVERIFY, says);
     assert_failed(&f->client, LEAT_EVERIFY, name);
@@ -85,28 +84,29 @@ static void assert_refused(struct fixture *f, struct leat_tls_ctx *ctx, const ch
 static void an_unknown_ca_is_refused(void **state)
 {
     struct fixture *f = *state;
-    struct leat_tls_ctx *ctx = NULL;
-    assert_int_equal(leat_tls_ctx_new_client(side_certs.other_ca, &ctx, NULL), LEAT_OK);
-    assert_refused(f, ctx, "localhost", side_certs.cert, "issuer");
+    struct leat_tls_ctx *ctx = test_client_of(side_certs.other_ca);
+    assert_refused(f, ctx, "localhost", side_certs.cert,
+                   "its authority \"CN=leat test CA\" is unknown");
     leat_tls_ctx_unref(ctx);
 }
 
 static void a_wrong_name_is_refused(void **state)
 {
     struct fixture *f = *state;
-    assert_refused(f, f->client_ctx, "wrong.example", side_certs.cert, "mismatch");
+    assert_refused(f, f->client_ctx, "wrong.example", side_certs.cert,
+                   "it is for localhost, 127.0.0.1");
 }
 
 static void a_wrong_address_is_refused(void **state)
 {
     struct fixture *f = *state;
-    assert_refused(f, f->client_ctx, "127.0.0.2", side_certs.cert, "mismatch");
+    assert_refused(f, f->client_ctx, "127.0.0.2", side_certs.cert, "it is for localhost");
 }
 
 static void an_expired_certificate_is_refused(void **state)
 {
     struct fixture *f = *state;
-    assert_refused(f, f->client_ctx, "localhost", side_certs.expired, "expired");
+    assert_refused(f, f->client_ctx, "localhost", side_certs.expired, "it expired on 2");
 }
 
 /* An empty name would switch verification off. */
@@ -117,12 +117,13 @@ static void there_must_be_a_name(void **state)
     struct leat_addr addr;
     struct leat_str text = {"127.0.0.1:1", 11};
     struct leat_stream_user user = test_user_of(&f->client);
+    struct leat_connect_target target = {.addrs = &addr, .addr_count = 1};
     assert_int_equal(leat_addr_parse(text, 0, &addr, NULL), LEAT_OK);
     for (size_t i = 0; i < 2; i++) {
-        struct leat_tls_target target = {.ctx = f->client_ctx, .name = names[i]};
+        struct leat_tls_target tls = {.ctx = f->client_ctx, .name = names[i]};
         struct leat_error err;
         assert_int_equal(
-            leat_tls_stream_connect(f->loop, &addr, &target, &user, &f->client.stream, &err),
+            leat_tls_stream_connect(f->loop, &target, &tls, &user, &f->client.stream, &err),
             LEAT_EUSAGE);
         assert_non_null(strstr(err.text, "name"));
     }
@@ -191,14 +192,16 @@ static void a_refused_connection_is_no_matter_of_tls(void **state)
     struct fixture *f = *state;
     int fd = side_connect(f, f->client_ctx, "localhost");
     struct leat_addr addr;
+    TURN_UNTIL(f->loop, f->client.told[TEST_CONNECTED] > 0);
     leat_stream_peer_addr(f->client.stream, &addr);
     (void)close(fd);
     test_user_fini(&f->client);
     test_user_init(&f->client, f->loop);
     struct leat_stream_user user = test_user_of(&f->client);
-    struct leat_tls_target target = {.ctx = f->client_ctx, .name = "localhost"};
+    struct leat_connect_target target = {.addrs = &addr, .addr_count = 1};
+    struct leat_tls_target tls = {.ctx = f->client_ctx, .name = "localhost"};
     assert_int_equal(
-        leat_tls_stream_connect(f->loop, &addr, &target, &user, &f->client.stream, NULL), LEAT_OK);
+        leat_tls_stream_connect(f->loop, &target, &tls, &user, &f->client.stream, NULL), LEAT_OK);
     TURN_UNTIL(f->loop, f->client.told[TEST_FAILED] > 0);
     assert_failed(&f->client, LEAT_EIO, "refused");
 }
@@ -329,7 +332,7 @@ static void every_event_may_close(void **state)
         f->plain = side_connect(f, f->client_ctx, "localhost");
         struct leat_stream_user user = test_user_of(&f->server);
         assert_int_equal(
-            leat_tls_stream_accept(f->loop, f->plain, f->server_ctx, &user, &f->server.stream),
+            leat_tls_stream_accept(f->loop, f->plain, f->tls_server, &user, &f->server.stream),
             LEAT_OK);
         f->plain = -1;
         TURN_UNTIL(f->loop, f->client.stream == NULL);

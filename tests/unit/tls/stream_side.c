@@ -31,10 +31,10 @@ int side_setup(void **state)
     f->plain = -1;
     f->raw.fd = -1;
     *state = f;
-    if (leat_loop_new(&f->loop, NULL) != LEAT_OK ||
-        leat_tls_ctx_new_server(side_certs.cert, side_certs.key, &f->server_ctx, NULL) != LEAT_OK ||
-        leat_tls_ctx_new_client(side_certs.ca, &f->client_ctx, NULL) != LEAT_OK)
+    if (leat_loop_new(&f->loop, NULL) != LEAT_OK)
         return -1;
+    f->tls_server = test_server_of(side_certs.cert, side_certs.key);
+    f->client_ctx = test_client_of(side_certs.ca);
     test_user_init(&f->server, f->loop);
     test_user_init(&f->client, f->loop);
     return 0;
@@ -48,7 +48,7 @@ int side_teardown(void **state)
     raw_tls_fini(&f->raw);
     test_user_fini(&f->server);
     test_user_fini(&f->client);
-    leat_tls_ctx_unref(f->server_ctx);
+    leat_tls_server_unref(f->tls_server);
     leat_tls_ctx_unref(f->client_ctx);
     leat_loop_free(f->loop);
     free(f);
@@ -62,7 +62,7 @@ void side_accept_plain(struct fixture *f, void (*pair)(int *))
     pair(fds);
     f->plain = fds[1];
     assert_int_equal(
-        leat_tls_stream_accept(f->loop, fds[0], f->server_ctx, &user, &f->server.stream), LEAT_OK);
+        leat_tls_stream_accept(f->loop, fds[0], f->tls_server, &user, &f->server.stream), LEAT_OK);
 }
 
 void side_accept_raw(struct fixture *f, void (*pair)(int *))
@@ -86,7 +86,8 @@ int side_connect_as(struct test_user *client, struct leat_tls_ctx *ctx, const ch
     socklen_t len = sizeof(ss);
     struct leat_str text = {"127.0.0.1:0", 11};
     struct leat_stream_user user = test_user_of(client);
-    struct leat_tls_target target = {.ctx = ctx, .name = name};
+    struct leat_tls_target tls = {.ctx = ctx, .name = name};
+    struct leat_connect_target target = {.addrs = &addr, .addr_count = 1};
     int listener;
 
     assert_int_equal(leat_addr_parse(text, 0, &addr, NULL), LEAT_OK);
@@ -95,7 +96,7 @@ int side_connect_as(struct test_user *client, struct leat_tls_ctx *ctx, const ch
     leat_addr_from_sockaddr(&ss, &addr);
     client->in_call = true;
     assert_int_equal(
-        leat_tls_stream_connect(client->loop, &addr, &target, &user, &client->stream, NULL),
+        leat_tls_stream_connect(client->loop, &target, &tls, &user, &client->stream, NULL),
         LEAT_OK);
     client->in_call = false;
     assert_return_code(fcntl(listener, F_SETFL, 0), 0); /* wait for it */
@@ -121,7 +122,7 @@ void side_open_both(struct fixture *f)
 {
     struct leat_stream_user user = test_user_of(&f->server);
     int fd = side_connect(f, f->client_ctx, "localhost");
-    assert_int_equal(leat_tls_stream_accept(f->loop, fd, f->server_ctx, &user, &f->server.stream),
+    assert_int_equal(leat_tls_stream_accept(f->loop, fd, f->tls_server, &user, &f->server.stream),
                      LEAT_OK);
     TURN_UNTIL(f->loop, f->server.told[TEST_OPENED] > 0 && f->client.told[TEST_OPENED] > 0);
 }

@@ -9,12 +9,13 @@
 #include "support/certs.h"
 #include "support/raw_tls.h"
 #include "support/stream_user.h"
-#include "tls/ctx.h"
+#include "support/tls_parts.h"
 #include "tls/stream.h"
 
 struct fixture {
     struct leat_loop *loop;
-    struct leat_tls_ctx *server_ctx, *client_ctx;
+    struct leat_tls_server *tls_server;
+    struct leat_tls_ctx *client_ctx;
     struct test_user server, client; /* streams under test */
     struct raw_tls raw;              /* the peer of one of them */
     int plain;                       /* or a plain socket as the peer; -1 if none */

@@ -463,7 +463,7 @@ static bool echo_once(struct fixture *f)
     test_fill(data, sizeof(data), 8);
     test_unix_pair(fds);
     raw_tls_init(&f->raw, false, &side_certs, fds[1]);
-    if (leat_tls_stream_accept(f->loop, fds[0], f->server_ctx, &user, &f->server.stream) != LEAT_OK)
+    if (leat_tls_stream_accept(f->loop, fds[0], f->tls_server, &user, &f->server.stream) != LEAT_OK)
         return false;
     for (int i = 0; i < 50 && len < sizeof(data); i++) {
         (void)raw_tls_receive(&f->raw);

@@ -59,7 +59,7 @@ static void make_accepted(struct fixture *f, struct waiter *w)
     assert_return_code(setsockopt(fds[1], SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
     assert_return_code(setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
     raw_tls_init(&w->raw, false, &side_certs, fds[1]);
-    assert_int_equal(leat_tls_stream_accept(f->loop, fds[0], f->server_ctx, &user, &w->user.stream),
+    assert_int_equal(leat_tls_stream_accept(f->loop, fds[0], f->tls_server, &user, &w->user.stream),
                      LEAT_OK);
 }
 
