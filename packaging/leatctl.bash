@@ -50,7 +50,7 @@ _leatctl_value() {
     case $1 in
     --vhost | --user | --listener) _leatctl_ask "${1#--}" sessions ;;
     --backend) _leatctl_ask name backends ;;
-    --state) compgen -W "tls handshake search open closing ending" ;;
+    --state) compgen -W "proxy tls handshake search open closing ending" ;;
     esac
 }
 

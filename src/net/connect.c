@@ -48,6 +48,7 @@ struct leat_connect {
     leat_connect_fn *fn;
     void *arg;
     uint64_t attempt_delay_ms;
+    size_t turn;
     int preferred, last; /* queues: which is first, which was last taken from */
     struct queue queues[QUEUES];
     struct attempt first;
@@ -210,7 +211,7 @@ static struct candidate *take_next(struct leat_connect *c)
         struct queue *queue = &c->queues[q];
         if (queue->next < queue->count) {
             c->last = q;
-            return &queue->candidates[queue->next++];
+            return &queue->candidates[(c->turn + queue->next++) % queue->count];
         }
     }
     return NULL;
@@ -381,6 +382,7 @@ static struct leat_connect *new_connect(struct leat_io *io, struct leat_loop *lo
     c->preferred = target->is_ipv4_first ? V4 : V6;
     c->last = !c->preferred;
     c->port = target->port;
+    c->turn = target->turn;
     c->attempt_delay_ms =
         target->attempt_delay_ms != 0 ? target->attempt_delay_ms : ATTEMPT_DELAY_MS;
     c->first.connect = c;

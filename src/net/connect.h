@@ -29,7 +29,8 @@ struct leat_connect_target {
     uint16_t port;
     struct leat_resolver *resolver; /* for NAME */
     bool is_ipv4_first;             /* else IPv6 is */
-    uint64_t attempt_delay_ms;      /* from one attempt to the next: 250 ms (RFC 8305, 8) */
+    size_t turn; /* from which of a family's addresses on they are tried, counted round */
+    uint64_t attempt_delay_ms; /* from one attempt to the next: 250 ms (RFC 8305, 8) */
 };
 
 /*

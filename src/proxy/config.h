@@ -23,6 +23,8 @@
 #include <leat/error.h>
 #include <leat/str.h>
 
+#include "net/cidr.h"
+#include "net/resolv_conf.h"
 #include "proxy/endpoint.h"
 #include "tls/config.h"
 
@@ -31,10 +33,11 @@
 #define LEAT_CONFIG_BACKENDS_MAX 64 /* also of one farm */
 #define LEAT_CONFIG_FARMS_MAX 1024
 #define LEAT_CONFIG_ROUTES_MAX 65536
-#define LEAT_CONFIG_KEYS_MAX 32 /* of leat_config_table */
+#define LEAT_CONFIG_NETWORKS_MAX 64 /* of one listener's proxies */
+#define LEAT_CONFIG_KEYS_MAX 40     /* of leat_config_table */
 
 /* How many keys an item has at most: one with TLS, and any other. */
-#define LEAT_CONFIG_TLS_KEYS_MAX 16
+#define LEAT_CONFIG_TLS_KEYS_MAX 24
 #define LEAT_CONFIG_ITEM_KEYS_MAX 4
 
 struct leat_names {
@@ -59,7 +62,15 @@ struct leat_listener_config {
     struct leat_endpoint endpoint;
     struct leat_tls_settings tls;
     struct leat_names certificate_names;
+    char *mode; /* of a UNIX socket, in octal digits; NULL: LEAT_LISTENER_MODE */
+    struct leat_names proxy_names;
+    /* Found in proxy_names, see leat_config_finish(): who has to send a PROXY header. */
+    bool has_unix_proxies;
+    size_t proxy_count;
+    struct leat_cidr proxies[LEAT_CONFIG_NETWORKS_MAX];
 };
+
+#define LEAT_LISTENER_MODE "0660"
 
 struct leat_certificate_config {
     unsigned line, key_lines[LEAT_CONFIG_TLS_KEYS_MAX];
@@ -77,6 +88,7 @@ struct leat_backend_config {
     char *verify_name; /* NULL: the address */
     bool insecure_skip_verify;
     uint64_t weight;
+    uint64_t proxy_protocol; /* the version of the header that it is sent; 0: none */
 };
 
 struct leat_farm_config {
@@ -129,10 +141,18 @@ struct leat_config {
     uint64_t tls_recheck_ms;
     uint64_t tls_contexts;
 
+    struct leat_names dns_server_names;
+    size_t dns_server_count; /* found: see leat_config_finish() */
+    struct leat_addr dns_servers[LEAT_DNS_SERVERS_MAX];
+    uint64_t dns_timeout_ms;
+    uint64_t dns_tries;
+    uint64_t dns_ttl_max_ms;
+
     uint64_t frame_max;
     uint64_t channel_max;
     uint64_t heartbeat_ms;
 
+    uint64_t timeout_proxy_ms;
     uint64_t timeout_tls_ms;
     uint64_t timeout_handshake_ms;
     uint64_t timeout_connect_ms;
@@ -200,6 +220,12 @@ struct leat_tls_settings leat_config_tls_of(const struct leat_listener_config *l
 /* Returns the certificate called NAME, or NULL. */
 const struct leat_certificate_config *leat_config_find_certificate(const struct leat_config *config,
                                                                    const char *name);
+
+/* Whether a client of LISTENER is to send a PROXY header first, and whether PEER is one that may.
+ */
+bool leat_config_expects_proxy(const struct leat_listener_config *listener);
+bool leat_config_is_proxy(const struct leat_listener_config *listener,
+                          const struct leat_addr *peer);
 
 /* Whether USER is one of config->loopback_users. */
 bool leat_config_is_loopback_user(const struct leat_config *config, struct leat_str user);

@@ -41,3 +41,25 @@ enum leat_status leat_config_check_wrong(const struct leat_config_check *check,
     va_end(args);
     return leat_error_set(check->err, LEAT_EUSAGE, 0, "%s", buf);
 }
+
+enum leat_status leat_config_check_wrong_value(const struct leat_config *config, size_t offset,
+                                               struct leat_error *err, const char *format, ...)
+{
+    const struct leat_key *key = leat_key_at(&leat_config_table, offset);
+    unsigned line = config->key_lines[key - leat_config_table.keys];
+    char buf[sizeof(err->text)];
+    struct leat_text text;
+    va_list args;
+
+    leat_text_init(&text, buf, sizeof(buf));
+    if (line != 0) {
+        leat_place_add_file(&text, config->file, line);
+        leat_text_add(&text, "%s: ", key->name);
+    } else {
+        leat_text_add(&text, "--%s: ", key->option != NULL ? key->option : key->name);
+    }
+    va_start(args, format);
+    leat_text_vadd(&text, format, args);
+    va_end(args);
+    return leat_error_set(err, LEAT_EUSAGE, 0, "%s", buf);
+}

@@ -32,6 +32,19 @@ enum leat_status leat_config_check_wrong(const struct leat_config_check *check,
                                          const struct leat_key *key, const char *format, ...)
     LEAT_PRINTF(3, 4);
 
+/* Fills ERR with where the value of the configuration itself at OFFSET was set, a line of the file
+ * or an option, and what is wrong with it; returns LEAT_EUSAGE. */
+enum leat_status leat_config_check_wrong_value(const struct leat_config *config, size_t offset,
+                                               struct leat_error *err, const char *format, ...)
+    LEAT_PRINTF(4, 5);
+
+/* What is said of DNS, and of the listener at INDEX, which CHECK has entered, beside its address
+ * and TLS: finds the networks and servers meant. LEAT_EUSAGE. */
+LEAT_MUST_CHECK enum leat_status leat_config_check_dns(struct leat_config *config,
+                                                       struct leat_error *err);
+LEAT_MUST_CHECK enum leat_status leat_config_check_socket(const struct leat_config_check *check,
+                                                          struct leat_listener_config *listener);
+
 /* What is said of TLS: of the listeners, their further certificates, the backends. LEAT_EUSAGE. */
 LEAT_MUST_CHECK enum leat_status leat_config_check_listener_tls(struct leat_config_check *check);
 LEAT_MUST_CHECK enum leat_status leat_config_check_backend_tls(struct leat_config_check *check);

@@ -135,7 +135,7 @@ static bool is_listened_on(const struct leat_config *config, size_t index)
 
 static enum leat_status check_listener(struct leat_config_check *check, size_t index)
 {
-    const struct leat_listener_config *listener = &check->config->listeners.at[index];
+    struct leat_listener_config *listener = &check->config->listeners.at[index];
     char text[LEAT_ADDR_TEXT_MAX];
 
     leat_config_check_enter(check, LEAT_SECTION_LISTENERS, NULL, listener->line,
@@ -149,7 +149,7 @@ static enum leat_status check_listener(struct leat_config_check *check, size_t i
     if (is_listened_on(check->config, index))
         return leat_config_check_wrong(check, LISTENER_KEY(endpoint), "%s is there twice",
                                        leat_addr_text(&listener->endpoint.addr, text));
-    return LEAT_OK;
+    return leat_config_check_socket(check, listener);
 }
 
 static enum leat_status check_listeners(struct leat_config_check *check)
@@ -428,21 +428,14 @@ static enum leat_status wrong_value(const struct leat_config *config, unsigned l
 
 static enum leat_status check_control(const struct leat_config *config, struct leat_error *err)
 {
-    const size_t offset = offsetof(struct leat_config, control_socket);
     struct leat_addr addr;
     struct leat_error why;
-    struct leat_text text;
-    const char *dash;
-    char buf[sizeof(err->text)];
 
     if (config->control_socket == NULL ||
         leat_addr_from_path(leat_str_of(config->control_socket), &addr, &why) == LEAT_OK)
         return LEAT_OK;
-    unsigned line = line_of(config, offset, &dash);
-    const struct leat_key *key = leat_key_at(&leat_config_table, offset);
-    leat_text_init(&text, buf, sizeof(buf));
-    leat_text_add(&text, "%s%s: %s", dash, line == 0 ? key->option : key->name, why.text);
-    return wrong_value(config, line, buf, err);
+    return leat_config_check_wrong_value(config, offsetof(struct leat_config, control_socket), err,
+                                         "%s", why.text);
 }
 
 static enum leat_status check_values(const struct leat_config *config, struct leat_error *err)
@@ -454,14 +447,10 @@ static enum leat_status check_values(const struct leat_config *config, struct le
     unsigned line, last = 0;
     char buf[160];
 
-    if (config->heartbeat_ms % 1000 != 0) {
-        line = line_of(config, offsetof(struct leat_config, heartbeat_ms), &dash[0]);
-        (void)snprintf(
-            buf, sizeof(buf), "%s%s: expected whole seconds, got %llums", dash[0],
-            leat_key_at(&leat_config_table, offsetof(struct leat_config, heartbeat_ms))->name,
-            (unsigned long long)config->heartbeat_ms);
-        return wrong_value(config, line, buf, err);
-    }
+    if (config->heartbeat_ms % 1000 != 0)
+        return leat_config_check_wrong_value(config, offsetof(struct leat_config, heartbeat_ms),
+                                             err, "expected whole seconds, got %llums",
+                                             (unsigned long long)config->heartbeat_ms);
     if (config->drain_close_until_ms >= config->drain_close_after_ms &&
         config->drain_end_ms >= config->drain_close_until_ms)
         return LEAT_OK;
@@ -496,6 +485,8 @@ enum leat_status leat_config_finish(struct leat_config *config, struct leat_erro
         status = check_values(config, check.err);
     if (status == LEAT_OK)
         status = check_control(config, check.err);
+    if (status == LEAT_OK)
+        status = leat_config_check_dns(config, check.err);
     if (status == LEAT_OK)
         status = check_listeners(&check);
     if (status == LEAT_OK)

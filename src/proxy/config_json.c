@@ -15,12 +15,9 @@
 
 static json_t *endpoint_json(const struct leat_endpoint *endpoint)
 {
-    char text[LEAT_ENDPOINT_TEXT_MAX], url[LEAT_ENDPOINT_TEXT_MAX + 16];
+    char url[LEAT_ENDPOINT_URL_MAX];
 
-    (void)snprintf(url, sizeof(url), "%s://%s", leat_endpoint_scheme(endpoint),
-                   leat_endpoint_text(endpoint, text) +
-                       (leat_endpoint_is_unix(endpoint) ? strlen("unix:") : 0));
-    return leat_json_str(leat_str_of(url));
+    return leat_json_str(leat_str_of(leat_endpoint_url(endpoint, NULL, url)));
 }
 
 static json_t *file_json(const char *name)

@@ -69,7 +69,7 @@ struct leat_section {
     const char *help;
 };
 
-#define LEAT_SECTIONS 13
+#define LEAT_SECTIONS 14
 
 extern const struct leat_section leat_sections[LEAT_SECTIONS];
 

@@ -21,12 +21,22 @@ static const struct leat_key config_keys[] = {
      "TLS contexts for backends that are kept"},
     {"loopback_users", NULL, LEAT_KEY_NAMES, AT(loopback_users), "guest", 0, 0,
      "users let in from this machine only"},
+    {"dns.servers", NULL, LEAT_KEY_NAMES, AT(dns_server_names), NULL, 0, 0,
+     "who is asked, as 10.0.0.2 or 127.0.0.1:5353, at most 8; default: those of /etc/resolv.conf"},
+    {"dns.timeout", NULL, LEAT_KEY_DURATION, AT(dns_timeout_ms), "1s", 100, 60000,
+     "for a server to answer, before the next one is asked"},
+    {"dns.tries", NULL, LEAT_KEY_COUNT, AT(dns_tries), "2", 1, 10,
+     "how often each server is asked before the name can't be looked up"},
+    {"dns.ttl_max", NULL, LEAT_KEY_DURATION, AT(dns_ttl_max_ms), "1h", 1000, DAY_MS,
+     "how long an answer is used at most, whatever it says itself"},
     {"tune.frame_max", NULL, LEAT_KEY_SIZE, AT(frame_max), "128KiB", 4096, 16u * 1024u * 1024u,
      "largest frame offered to clients"},
     {"tune.channel_max", NULL, LEAT_KEY_COUNT, AT(channel_max), "2047", 1, 65535,
      "channels offered to clients"},
     {"tune.heartbeat", NULL, LEAT_KEY_DURATION, AT(heartbeat_ms), "60s", 0, 65535u * 1000u,
      "heartbeat interval offered to clients, whole seconds; 0 is off"},
+    {"timeouts.proxy", NULL, LEAT_KEY_DURATION, AT(timeout_proxy_ms), "3s", 100, DAY_MS,
+     "for the PROXY header of a client that has to send one"},
     {"timeouts.tls", NULL, LEAT_KEY_DURATION, AT(timeout_tls_ms), "5s", 100, DAY_MS,
      "for the TLS handshake, with a client and with a backend"},
     {"timeouts.handshake", NULL, LEAT_KEY_DURATION, AT(timeout_handshake_ms), "10s", 100, DAY_MS,
@@ -80,6 +90,7 @@ static const struct leat_key short_keys[] = {
 #undef AT
 
 static const char *const tls_versions[] = {"TLSv1.2", "TLSv1.3", NULL};
+static const char *const proxy_versions[] = {"none", "v1", "v2", NULL};
 static const char *const client_certificates[] = {"none", "optional", "required", NULL};
 
 /* What every item with TLS has: struct leat_tls_settings. */
@@ -123,6 +134,11 @@ static const struct leat_key listener_keys[] = {
     SERVER_TLS_KEYS,
     {"certificates", "", LEAT_KEY_NAMES, AT(certificate_names), NULL, 0, 0,
      "further ones, under their names in `certificates`, for clients that ask for another name"},
+    {"mode", "", LEAT_KEY_TEXT, AT(mode), NULL, 0, 0,
+     "who may connect to a UNIX socket, as in chmod(1); default: `0660`, its user and group"},
+    {"proxy_protocol", "", LEAT_KEY_NAMES, AT(proxy_names), NULL, 0, 0,
+     "the proxies that connect here, as 10.0.0.0/8, 192.0.2.1 or, over a UNIX socket, `unix`: they "
+     "must send a PROXY header, and nobody else is let in"},
 };
 #undef AT
 _Static_assert(COUNT_OF(listener_keys) <= LEAT_CONFIG_TLS_KEYS_MAX, "room for their lines");
@@ -151,6 +167,8 @@ static const struct leat_key backend_keys[] = {
      "take any certificate of the backend: whoever can reroute traffic reads the passwords"},
     {"weight", "", LEAT_KEY_COUNT, AT(weight), "1", 1, 100,
      "how many sessions it gets in a round of its farm"},
+    {"proxy_protocol", "", LEAT_KEY_CHOICE, AT(proxy_protocol), "none", 0, 0,
+     "the PROXY header that tells the broker who the client is", proxy_versions},
 };
 #undef AT
 _Static_assert(COUNT_OF(backend_keys) <= LEAT_CONFIG_TLS_KEYS_MAX, "room for their lines");
@@ -197,6 +215,8 @@ const struct leat_section leat_sections[LEAT_SECTIONS] = {
     {"control", LEAT_SECTION_KEYS, &leat_config_table,
      "How a running leat is asked and told, see [control.md](control.md)."},
     {"tls", LEAT_SECTION_KEYS, &leat_config_table, "What holds for all TLS; no reload changes it."},
+    {"dns", LEAT_SECTION_KEYS, &leat_config_table,
+     "How the names of backends are looked up. No reload changes it."},
     {"tune", LEAT_SECTION_KEYS, &leat_config_table,
      "What clients are offered in Tune; a broker that offers less lowers it."},
     {"timeouts", LEAT_SECTION_KEYS, &leat_config_table, "How long leat waits."},

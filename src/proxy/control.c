@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/control.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -363,64 +363,22 @@ static void on_pause_over(void *arg)
 
 /* The socket. */
 
-static enum leat_status refuse_live(struct leat_io *io, const char *path, struct leat_error *err)
-{
-    struct ucred peer = {.pid = 0};
-    socklen_t len = sizeof(peer);
-
-    (void)getsockopt(io->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
-    leat_io_close(io);
-    return leat_error_set(err, LEAT_EUSAGE, 0,
-                          "control.socket: another leat answers at %s, process %d: stop it or "
-                          "choose another name",
-                          path, (int)peer.pid);
-}
-
-/* Removes what a leat that is gone has left at PATH, if there is such a thing. */
-static enum leat_status clear_way(struct leat_loop *loop, const char *path,
-                                  const struct leat_addr *addr, struct leat_error *err)
-{
-    struct leat_io io;
-    struct stat info;
-    int sys = 0;
-
-    if (lstat(path, &info) != 0)
-        return LEAT_OK; /* listening will tell what is wrong, if anything is */
-    if (!S_ISSOCK(info.st_mode))
-        return leat_error_set(err, LEAT_EUSAGE, 0,
-                              "control.socket: %s is there and is no socket: remove it or choose "
-                              "another name",
-                              path);
-    /* Connecting to a UNIX socket succeeds or fails at once. */
-    if (leat_io_connect(&io, loop, (const struct sockaddr *)&addr->ss, addr->len, &sys) == LEAT_OK)
-        return refuse_live(&io, path, err);
-    if (sys == ECONNREFUSED && unlink(path) != 0)
-        sys = errno;
-    else if (sys == ECONNREFUSED || sys == ENOENT)
-        return LEAT_OK;
-    return leat_error_set(err, LEAT_EUSAGE, sys,
-                          "control.socket: %s is there and can be neither asked nor replaced",
-                          path);
-}
-
 static enum leat_status open_socket(struct leat_control *control, const char *path,
                                     struct leat_error *err)
 {
     struct leat_addr addr;
-    enum leat_status status = leat_addr_from_path(leat_str_of(path), &addr, err);
+    struct leat_error why = {.text = ""};
 
+    enum leat_status status = leat_addr_from_path(leat_str_of(path), &addr, &why);
     if (status == LEAT_OK)
-        status = clear_way(control->loop, path, &addr, err);
-    if (status == LEAT_OK)
-        status = leat_addr_listen(&addr, &control->fd, err);
+        status = leat_unix_socket_listen(control->loop, &addr, S_IRUSR | S_IWUSR, &control->socket,
+                                         &control->fd, &why);
     if (status != LEAT_OK)
-        return status;
-    memcpy(control->path, path, strlen(path) + 1);
-    if (lstat(path, &control->made) == 0 &&
-        leat_io_open_listener(&control->listener, control->loop, control->fd, on_acceptable,
+        return leat_error_set(err, status, 0, "control.socket: %s", why.text);
+    if (leat_io_open_listener(&control->listener, control->loop, control->fd, on_acceptable,
                               control) == LEAT_OK)
         return LEAT_OK;
-    return leat_error_set(err, LEAT_EIO, errno, "control.socket: %s cannot be watched", path);
+    return leat_error_set(err, LEAT_ENOMEM, 0, "control.socket: out of memory");
 }
 
 enum leat_status leat_control_new(struct leat_loop *loop, struct leat_shared *shared,
@@ -447,26 +405,15 @@ enum leat_status leat_control_new(struct leat_loop *loop, struct leat_shared *sh
     return LEAT_OK;
 }
 
-/* Removes the socket, unless somebody has put another in its place. */
-static void remove_socket(struct leat_control *control)
-{
-    struct stat info;
-
-    if (control->fd < 0)
-        return;
-    (void)close(control->fd);
-    if (lstat(control->path, &info) == 0 && info.st_dev == control->made.st_dev &&
-        info.st_ino == control->made.st_ino)
-        (void)unlink(control->path);
-}
-
 void leat_control_free(struct leat_control *control)
 {
     if (control == NULL)
         return;
     leat_timer_stop(control->loop, &control->pause);
     leat_io_close(&control->listener);
-    remove_socket(control);
+    leat_unix_socket_remove(&control->socket);
+    if (control->fd >= 0)
+        (void)close(control->fd);
     for (struct leat_list *link = control->conns.next; link != &control->conns; link = link->next)
         leat_stream_close(LEAT_LIST_OBJECT(link, struct leat_control_conn, link)->stream);
     while (control->conn_count > 0 || control->jobs > 0)

@@ -17,15 +17,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 #include <jansson.h>
 
 #include "base/list.h"
 #include "loop/io.h"
 #include "loop/loop.h"
-#include "net/addr.h"
 #include "net/stream.h"
+#include "net/unix_socket.h"
 #include "proxy/control.h"
 
 #define LEAT_CONTROL_LINE_MAX (64u * 1024u)
@@ -38,8 +37,7 @@ struct leat_control {
     struct leat_loop *loop;
     struct leat_shared *shared;
     struct leat_control_ops ops;
-    char path[LEAT_ADDR_PATH_MAX + 1];
-    struct stat made; /* the socket, as it was made: device and inode */
+    struct leat_unix_socket socket;
     int fd;
     struct leat_io listener;
     struct leat_timer pause; /* while descriptors are lacking */

@@ -178,7 +178,7 @@ static void listing_let_go(struct leat_control_job *job)
 static bool is_state(const char *name, struct leat_suggest *suggest)
 {
     leat_suggest_init(suggest, leat_str_of(name));
-    for (int state = LEAT_SESSION_TLS; state <= LEAT_SESSION_ENDING; state++) {
+    for (int state = LEAT_SESSION_PROXY; state <= LEAT_SESSION_ENDING; state++) {
         const char *known = leat_session_state_name((enum leat_session_state)state);
         leat_suggest_offer(suggest, leat_str_of(known));
         if (strcmp(known, name) == 0)

@@ -40,28 +40,45 @@ static void add_certificate(struct leat_json *json, const struct leat_tls_ctx *c
                   json_integer((until - now) / DAY_S - ((until - now) % DAY_S < 0)));
 }
 
-static void add_context(void *arg, const char *place, struct leat_tls_ctx *ctx)
+/* Adds what CTX, configured at PLACE, verifies peers by. */
+static void add_trust(struct leat_json *json, const struct leat_snapshot_ctx_place *place,
+                      const struct leat_tls_ctx *ctx)
+{
+    const struct leat_tls_trust_info *trust = leat_tls_ctx_trust(ctx);
+
+    if (trust == NULL && place->is_backend)
+        leat_json_add(json, "insecure_skip_verify", json_true());
+    if (trust == NULL)
+        return;
+    leat_json_add_text(json, "ca", leat_tls_config_authorities(leat_tls_ctx_config(ctx)));
+    leat_json_add_count(json, "authorities", trust->authorities);
+    leat_json_add_time(json, "authorities_until", trust->last_until * 1000);
+    if (trust->crls == 0)
+        return;
+    leat_json_add_count(json, "crls", trust->crls);
+    if (trust->crl_next_until == INT64_MAX)
+        leat_json_add(json, "crl_next_update", json_null());
+    else
+        leat_json_add_time(json, "crl_next_update", trust->crl_next_until * 1000);
+}
+
+static void add_context(void *arg, const struct leat_snapshot_ctx_place *place,
+                        struct leat_tls_ctx *ctx)
 {
     json_t **array = arg;
-    const struct leat_tls_config *config = leat_tls_ctx_config(ctx);
-    const struct leat_tls_trust_info *trust = leat_tls_ctx_trust(ctx);
+    const char *cert = leat_tls_config_cert_file(leat_tls_ctx_config(ctx));
     json_t *users = json_array();
     struct leat_json json;
 
-    add_name(&users, leat_str_of(place));
+    add_name(&users, leat_str_of(place->path));
     leat_json_begin(&json);
     leat_json_add(&json, "used_by", users);
-    if (leat_tls_config_cert_file(config) != NULL)
-        leat_json_add_text(&json, "cert", leat_tls_config_cert_file(config));
-    if (leat_tls_config_authorities(config) != NULL)
-        leat_json_add_text(&json, "ca", leat_tls_config_authorities(config));
+    if (cert != NULL)
+        leat_json_add_text(&json, "cert", cert);
     add_certificate(&json, ctx);
-    if (trust != NULL) {
-        leat_json_add_count(&json, "authorities", trust->authorities);
-        leat_json_add_time(&json, "authorities_until", trust->last_until * 1000);
-    }
-    if (trust != NULL && trust->crls > 0)
-        leat_json_add_time(&json, "crl_next_update", trust->crl_next_until * 1000);
+    add_trust(&json, place, ctx);
+    if (place->failure != NULL)
+        leat_json_add_text(&json, "failure", place->failure);
     if (leat_json_append(*array, leat_json_end(&json)))
         return;
     json_decref(*array);

@@ -206,3 +206,18 @@ const char *leat_endpoint_scheme(const struct leat_endpoint *endpoint)
         return endpoint->tls ? "amqps+unix" : "amqp+unix";
     return endpoint->tls ? "amqps" : "amqp";
 }
+
+const char *leat_endpoint_url(const struct leat_endpoint *endpoint, const struct leat_addr *addr,
+                              char buf[LEAT_ENDPOINT_URL_MAX])
+{
+    const char *text, *scheme = leat_endpoint_scheme(endpoint);
+    char own[LEAT_ENDPOINT_TEXT_MAX];
+    struct leat_text url;
+
+    text = addr != NULL ? leat_addr_text(addr, own) : leat_endpoint_text(endpoint, own);
+    if (leat_endpoint_is_unix(endpoint))
+        text += strlen("unix:");
+    leat_text_init(&url, buf, LEAT_ENDPOINT_URL_MAX);
+    leat_text_add(&url, "%s://%s", scheme, text);
+    return buf;
+}

@@ -55,6 +55,14 @@ bool leat_endpoint_is_equal(const struct leat_endpoint *a, const struct leat_end
 const char *leat_endpoint_text(const struct leat_endpoint *endpoint,
                                char buf[LEAT_ENDPOINT_TEXT_MAX]);
 
+/* Room for the URL of any endpoint, NUL included. */
+#define LEAT_ENDPOINT_URL_MAX (LEAT_ENDPOINT_TEXT_MAX + 16)
+
+/* Writes "amqps://127.0.0.1:5671" or "amqp+unix:///run/a.sock" to BUF; returns BUF. ADDR is the
+ * address that ENDPOINT has come to have in place of its own, or NULL. */
+const char *leat_endpoint_url(const struct leat_endpoint *endpoint, const struct leat_addr *addr,
+                              char buf[LEAT_ENDPOINT_URL_MAX]);
+
 /* Returns "amqp", "amqps", "amqp+unix" or "amqps+unix". */
 const char *leat_endpoint_scheme(const struct leat_endpoint *endpoint);
 

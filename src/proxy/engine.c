@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,13 +46,26 @@ static struct leat_addr address_of(int fd)
     return addr;
 }
 
-static enum leat_status listen_all(struct leat_shared *shared, struct leat_error *err)
+static enum leat_status listen_on(struct leat_engine *engine, size_t index, struct leat_error *err)
 {
+    struct leat_shared *shared = &engine->shared;
+    const struct leat_listener_config *listener = &shared->snapshot->config->listeners.at[index];
+    const char *mode = listener->mode != NULL ? listener->mode : LEAT_LISTENER_MODE;
+
+    if (!leat_endpoint_is_unix(&listener->endpoint))
+        return leat_addr_listen(&listener->endpoint.addr, &shared->listener_fds[index], err);
+    return leat_unix_socket_listen(engine->control, &listener->endpoint.addr,
+                                   (mode_t)strtoul(mode, NULL, 8), &shared->listener_sockets[index],
+                                   &shared->listener_fds[index], err);
+}
+
+static enum leat_status listen_all(struct leat_engine *engine, struct leat_error *err)
+{
+    struct leat_shared *shared = &engine->shared;
     const struct leat_config *config = shared->snapshot->config;
 
     for (size_t i = 0; i < config->listeners.count; i++) {
-        enum leat_status status =
-            leat_addr_listen(&config->listeners.at[i].endpoint.addr, &shared->listener_fds[i], err);
+        enum leat_status status = listen_on(engine, i, err);
         if (status != LEAT_OK)
             return status;
         shared->listener_addrs[i] = address_of(shared->listener_fds[i]);
@@ -161,7 +175,7 @@ enum leat_status leat_engine_new(struct leat_snapshot *snapshot, struct leat_log
     note_loaded(&engine->shared, snapshot);
     engine->shared.life.started_at = engine->shared.life.loaded_at;
     apply(&engine->shared, snapshot->config);
-    status = listen_all(&engine->shared, err);
+    status = listen_all(engine, err);
     if (status == LEAT_OK)
         status = make_workers(&engine->shared, err);
     if (status != LEAT_OK) {
@@ -172,28 +186,43 @@ enum leat_status leat_engine_new(struct leat_snapshot *snapshot, struct leat_log
     return LEAT_OK;
 }
 
-/* Says if the certificate that CTX, configured at PLACE, shows is out of its time, or soon will be;
- * and if all that it trusts is. */
-static void warn_of_dates(void *arg, const char *place, struct leat_tls_ctx *ctx)
+/* Says if all that CTX, configured at PLACE, trusts is out of its time at NOW, or a revocation list
+ * is: then it accepts no certificate. */
+static void warn_of_trust(const struct leat_log *log, const char *place,
+                          const struct leat_tls_ctx *ctx, int64_t now)
 {
-    const struct leat_log *log = arg;
-    int64_t from, until, now = (int64_t)time(NULL);
+    const struct leat_tls_trust_info *trust = leat_tls_ctx_trust(ctx);
 
     if (leat_tls_ctx_trusts_only_expired(ctx, now))
         leat_log_line(
             log, LEAT_LOG_WARN,
             "all authorities that %s trusts have expired: no certificate will be accepted", place);
+    if (trust != NULL && trust->crls > 0 && trust->crl_next_until < now)
+        leat_log_line(log, LEAT_LOG_WARN,
+                      "a revocation list of %s is out of date: certificates that need it will not "
+                      "be accepted",
+                      place);
+}
+
+/* Says if the certificate that CTX, configured at PLACE, shows is out of its time, or soon will be;
+ * and what it verifies others by. */
+static void warn_of_dates(void *arg, const struct leat_snapshot_ctx_place *place,
+                          struct leat_tls_ctx *ctx)
+{
+    const struct leat_log *log = arg;
+    const char *cert = leat_tls_config_cert_file(leat_tls_ctx_config(ctx));
+    int64_t from, until, now = (int64_t)time(NULL);
+
+    warn_of_trust(log, place->path, ctx, now);
     if (!leat_tls_ctx_validity(ctx, &from, &until))
         return;
     if (now > until || now < from)
         leat_log_line(log, LEAT_LOG_WARN,
-                      "certificate file %s of %s %s: whoever verifies it will refuse it",
-                      leat_tls_config_cert_file(leat_tls_ctx_config(ctx)), place,
-                      now > until ? "has expired" : "is not valid yet");
+                      "certificate file %s of %s %s: whoever verifies it will refuse it", cert,
+                      place->path, now > until ? "has expired" : "is not valid yet");
     else if (until - now < LEAT_TLS_RENEW_S)
-        leat_log_line(log, LEAT_LOG_WARN, "certificate file %s of %s expires in %d days",
-                      leat_tls_config_cert_file(leat_tls_ctx_config(ctx)), place,
-                      (int)((until - now) / (24 * 3600)));
+        leat_log_line(log, LEAT_LOG_WARN, "certificate file %s of %s expires in %d days", cert,
+                      place->path, (int)((until - now) / (24 * 3600)));
 }
 
 const struct leat_snapshot *leat_engine_snapshot(const struct leat_engine *engine)
@@ -245,11 +274,10 @@ static void log_listeners(const struct leat_shared *shared)
 {
     for (size_t i = 0; i < shared->listener_count; i++) {
         const struct leat_endpoint *endpoint = &shared->snapshot->config->listeners.at[i].endpoint;
-        char text[LEAT_ADDR_TEXT_MAX];
+        char url[LEAT_ENDPOINT_URL_MAX];
 
-        leat_log_line(shared->log, LEAT_LOG_INFO, "listening on=%s://%s",
-                      leat_endpoint_scheme(endpoint),
-                      leat_addr_text(&shared->listener_addrs[i], text));
+        leat_log_line(shared->log, LEAT_LOG_INFO, "listening on=%s",
+                      leat_endpoint_url(endpoint, &shared->listener_addrs[i], url));
     }
 }
 

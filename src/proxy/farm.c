@@ -19,6 +19,7 @@ void leat_backend_inherit(struct leat_backend *backend, const struct leat_backen
     backend->retry_at_ms = before->retry_at_ms;
     backend->backoff_ms = before->backoff_ms;
     backend->sessions = before->sessions;
+    backend->turn = before->turn;
     backend->tally = leat_tally_ref(before->tally);
 }
 

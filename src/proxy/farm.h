@@ -38,6 +38,7 @@ struct leat_backend {
     _Atomic uint64_t retry_at_ms;      /* it goes last until then */
     _Atomic uint32_t backoff_ms;       /* of the last failure; 0 after a success */
     _Atomic uint64_t sessions;         /* opened on it */
+    _Atomic size_t turn;               /* which of its name's addresses is next */
     struct leat_tally *tally;          /* what is told of it; the snapshot's */
 };
 

@@ -5,6 +5,7 @@
 
 #include "buf/writer.h"
 #include "proxy/session.h"
+#include "proxy/session_log.h"
 
 #define LINGER_CROWDED_MS 200
 #define READ_INITIAL (64u * 1024u)

@@ -6,11 +6,13 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "proxy/session_proxy.h"
 #include "tls/stream.h"
 
 const char *leat_session_state_name(enum leat_session_state state)
 {
-    static const char *const names[] = {"tls", "handshake", "search", "open", "closing", "ending"};
+    static const char *const names[] = {"proxy", "tls",     "handshake", "search",
+                                        "open",  "closing", "ending"};
 
     return names[state];
 }
@@ -59,6 +61,9 @@ static void on_deadline(void *arg)
     const struct leat_session_end end = {.by = LEAT_BY_CLIENT};
 
     switch (session->state) {
+    case LEAT_SESSION_PROXY:
+        leat_session_end(session, &end, "no PROXY header in time (timeouts.proxy)");
+        break;
     case LEAT_SESSION_TLS:
         leat_session_end(session, &end, "no TLS handshake in time (timeouts.tls)");
         break;
@@ -85,6 +90,24 @@ static void on_deadline(void *arg)
 
 /* Events of the client's stream. */
 
+static bool listens_with_tls(const struct leat_session *session)
+{
+    return session->config->listeners.at[session->listener].endpoint.tls;
+}
+
+static void client_proxied(struct leat_stream *stream, const struct leat_proxy_header *header,
+                           void *arg)
+{
+    struct leat_session *session = arg;
+
+    (void)stream;
+    leat_session_proxied(session, header);
+    if (!listens_with_tls(session))
+        return;
+    leat_session_set_state(session, LEAT_SESSION_TLS);
+    leat_session_set_deadline(session, session->config->timeout_tls_ms);
+}
+
 static void client_opened(struct leat_stream *stream, void *arg)
 {
     struct leat_session *session = arg;
@@ -107,6 +130,7 @@ static void client_readable(struct leat_stream *stream, void *arg)
     case LEAT_SESSION_CLOSING:
         leat_session_relay_readable(session, &session->client);
         break;
+    case LEAT_SESSION_PROXY:
     case LEAT_SESSION_TLS:
     case LEAT_SESSION_SEARCH:
     case LEAT_SESSION_ENDING:
@@ -155,6 +179,7 @@ static void client_closed(struct leat_stream *stream, void *arg)
 }
 
 static const struct leat_stream_events client_events = {
+    .proxied = client_proxied,
     .opened = client_opened,
     .readable = client_readable,
     .drained = client_drained,
@@ -163,9 +188,20 @@ static const struct leat_stream_events client_events = {
     .closed = client_closed,
 };
 
-static bool listens_with_tls(const struct leat_session *session)
+static enum leat_session_state first_state(const struct leat_session *session)
 {
-    return session->config->listeners.at[session->listener].endpoint.tls;
+    if (leat_config_expects_proxy(&session->config->listeners.at[session->listener]))
+        return LEAT_SESSION_PROXY;
+    return listens_with_tls(session) ? LEAT_SESSION_TLS : LEAT_SESSION_HANDSHAKE;
+}
+
+/* How long it may take. */
+static uint64_t first_timeout(const struct leat_session *session)
+{
+    if (session->state == LEAT_SESSION_PROXY)
+        return session->config->timeout_proxy_ms;
+    return session->state == LEAT_SESSION_TLS ? session->config->timeout_tls_ms
+                                              : session->config->timeout_handshake_ms;
 }
 
 static struct leat_session *new_session(struct leat_worker *worker, size_t listener,
@@ -188,7 +224,7 @@ static struct leat_session *new_session(struct leat_worker *worker, size_t liste
     session->config = session->snapshot->config;
     session->listener = listener;
     session->id = shared->next_id++;
-    session->state = listens_with_tls(session) ? LEAT_SESSION_TLS : LEAT_SESSION_HANDSHAKE;
+    session->state = first_state(session);
     session->logs_frames = shared->tracing;
     session->trace = session->logs_frames;
     session->peer = *peer;
@@ -214,8 +250,18 @@ void leat_session_start(struct leat_worker *worker, int fd, size_t listener,
         shared->handshakes--;
         return;
     }
-    struct leat_stream_user user = {
-        .events = &client_events, .arg = session, .account = &shared->account};
+    bool expects_proxy = session->state == LEAT_SESSION_PROXY;
+    if (expects_proxy && !leat_config_is_proxy(&session->config->listeners.at[listener], peer)) {
+        (void)close(fd);
+        leat_session_end(session, &(struct leat_session_end){.by = LEAT_BY_LEAT},
+                         "it is none of the proxies that listeners[%zu].proxy_protocol names",
+                         listener);
+        return;
+    }
+    struct leat_stream_user user = {.events = &client_events,
+                                    .arg = session,
+                                    .account = &shared->account,
+                                    .expects_proxy = expects_proxy};
     struct leat_tls_server *tls = session->snapshot->listener_tls[listener];
     if (tls != NULL)
         status = leat_tls_stream_accept(worker->loop, fd, tls, &user, &session->client.stream);
@@ -225,8 +271,7 @@ void leat_session_start(struct leat_worker *worker, int fd, size_t listener,
         leat_session_end(session, &(struct leat_session_end){.by = LEAT_BY_LEAT}, "out of memory");
         return;
     }
-    leat_session_set_deadline(session, tls != NULL ? session->config->timeout_tls_ms
-                                                   : session->config->timeout_handshake_ms);
+    leat_session_set_deadline(session, first_timeout(session));
 }
 
 void leat_session_handshake_free(struct leat_session_handshake *handshake, struct leat_loop *loop)

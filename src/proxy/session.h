@@ -1,9 +1,11 @@
 /*
  * session.h - one client's connection and the broker's that serves it
  *
- *   TLS -> HANDSHAKE -> SEARCH -> OPEN -> CLOSING -> ENDING
+ *   PROXY -> TLS -> HANDSHAKE -> SEARCH -> OPEN -> CLOSING -> ENDING
  *
- * Any state may go to ENDING. TLS is left out on a plain listener.
+ * Any state may go to ENDING. PROXY is left out unless the listener is one for proxies, TLS on a
+ * plain listener.
+ *   PROXY      the header in which a proxy says who the client is
  *   TLS        the client's TLS handshake
  *   HANDSHAKE  leat plays the broker, until the client's Open
  *   SEARCH     limits and access are judged, then backends are tried: connect, TLS, AMQP
@@ -14,8 +16,8 @@
  *
  * Files: session.c (life and events), session_accept.c (the client's handshake),
  * session_search.c (finding a backend), session_login.c (the broker's handshake),
- * session_relay.c, session_end.c (every way to end), leg.c (one side: writing, heartbeats),
- * session_log.c.
+ * session_proxy.c (PROXY headers), session_relay.c, session_end.c (every way to end), leg.c (one
+ * side: writing, heartbeats), session_log.c.
  *
  * Ownership: a session belongs to its worker and frees itself when both streams are closed.
  * Threads: its worker's.
@@ -41,6 +43,7 @@
 #include "tls/ctx_cache.h"
 
 enum leat_session_state {
+    LEAT_SESSION_PROXY,
     LEAT_SESSION_TLS,
     LEAT_SESSION_HANDSHAKE,
     LEAT_SESSION_SEARCH,
@@ -63,6 +66,7 @@ struct leat_session_handshake {
     struct leat_timer search_deadline;
     char last_failure[160]; /* of the backends that were tried, for the log */
     struct leat_amqp_relay seen_client, seen_broker; /* find the frames of both, for the trace */
+    struct leat_addr destination;                    /* that the PROXY header names; len 0: none */
     size_t header_seen;                              /* bytes of the client's protocol header */
     uint64_t tried_at;                               /* when the present backend was begun */
     bool login_sent;                                 /* to the present backend */
@@ -82,18 +86,21 @@ struct leat_session {
     bool logs_frames;                /* to the log: --trace */
     bool is_counted;                 /* against limits.sessions */
     enum leat_session_by closing_by; /* in CLOSING: whose Close it was */
-    bool client_answered;   /* likewise, of a Close of leat's: the broker's turn has come */
-    bool closed_with_200;   /* likewise: whether it was an ordinary one */
-    char close_reason[120]; /* likewise: code and text, for the log */
-    struct leat_addr peer;
-    struct leat_snapshot *snapshot;   /* the configuration that it began with */
+    bool client_answered;           /* likewise, of a Close of leat's: the broker's turn has come */
+    bool closed_with_200;           /* likewise: whether it was an ordinary one */
+    char close_reason[120];         /* likewise: code and text, for the log */
+    struct leat_addr peer;          /* the client */
+    struct leat_addr via;           /* the proxy that said so, which is connected; len 0: none */
+    bool has_no_client;             /* there was a PROXY header, but it names none */
+    struct leat_snapshot *snapshot; /* the configuration that it began with */
     const struct leat_config *config; /* of the snapshot */
     size_t listener;                  /* index of config->listeners */
     struct leat_farm *farm;           /* that serves its vhost; NULL before SEARCH */
     struct leat_leg client, broker;
     struct leat_backend *backend;
-    struct leat_amqp_login login; /* user and vhost; the secret only until the session is open */
-    char *connection_name;        /* as the client calls itself; NULL: it does not */
+    struct leat_addr backend_addr; /* that it was connected to at; len 0 before */
+    struct leat_amqp_login login;  /* user and vhost; the secret only until the session is open */
+    char *connection_name;         /* as the client calls itself; NULL: it does not */
     struct leat_session_handshake *handshake; /* NULL once open */
     struct leat_timer deadline;               /* of the present step */
     uint64_t began_at;
@@ -114,7 +121,7 @@ struct leat_session_end {
     struct leat_amqp_close close; /* unless told is LEAT_CLOSE_NONE */
 };
 
-/* "tls", "handshake" and so on; "client", "broker", "leat". */
+/* "proxy", "tls", "handshake" and so on; "client", "broker", "leat". */
 const char *leat_session_state_name(enum leat_session_state state);
 const char *leat_session_by_name(enum leat_session_by by);
 
@@ -211,31 +218,5 @@ bool leat_session_close_by_operator(struct leat_session *session);
  */
 const char *leat_session_end_how(const struct leat_session *session,
                                  const struct leat_session_end *end);
-
-/* session_log.c */
-
-/* Logs that the session is open. */
-void leat_session_log_opened(const struct leat_session *session);
-
-/* Logs the end, once. */
-void leat_session_log_end(const struct leat_session *session, const struct leat_session_end *end,
-                          const char *reason);
-
-/*
- * The trace, for the log (--trace) and for who watches, a line a frame: of the relay, where one
- * begins at FROM; of the LEN bytes of frames at DATA that leat itself sends to TO; of the LEN bytes
- * that FROM sends to leat before the session is open, which are to be given also when there is no
- * trace: one may begin in the middle.
- */
-void leat_session_log_frame(const struct leat_session *session, const struct leat_leg *from);
-void leat_session_log_own_frames(const struct leat_session *session, const struct leat_leg *to,
-                                 const uint8_t *data, size_t len);
-void leat_session_log_handshake(struct leat_session *session, struct leat_leg *from,
-                                const uint8_t *data, size_t len);
-
-/* Logs what a turn of FROM's stream did (level trace), SENT bytes to the other side or, before the
- * session is open, back. */
-void leat_session_log_turn(const struct leat_session *session, const struct leat_leg *from,
-                           size_t sent);
 
 #endif

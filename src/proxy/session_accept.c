@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "buf/writer.h"
 #include "proxy/session.h"
+#include "proxy/session_log.h"
 #include "tls/stream.h"
 
 #define CONNECTION_NAME_MAX 128u
@@ -15,11 +16,12 @@ void leat_session_accept_opened(struct leat_session *session)
     const struct leat_config *config = session->config;
     struct leat_session_handshake *handshake = session->handshake;
 
-    if (session->state == LEAT_SESSION_TLS) {
+    if (leat_tls_stream_ctx(session->client.stream) != NULL) {
         session->worker->count.tls_handshakes++;
         session->worker->count.tls_resumed += leat_tls_stream_is_resumed(session->client.stream);
-        leat_session_set_state(session, LEAT_SESSION_HANDSHAKE);
     }
+    if (session->state < LEAT_SESSION_HANDSHAKE)
+        leat_session_set_state(session, LEAT_SESSION_HANDSHAKE);
     handshake->server_config = (struct leat_amqp_server_config){
         .product = "leat",
         .version = LEAT_VERSION,

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "buf/writer.h"
 #include "proxy/session.h"
+#include "proxy/session_log.h"
 #include "proxy/tally.h"
 #include "proxy/watch.h"
 
@@ -64,7 +65,7 @@ static void count(struct leat_session *session, const struct leat_session_end *e
 /* Whether a Close would reach the client: AMQP has begun, and no frame is half sent. */
 static bool can_be_told(struct leat_session *session)
 {
-    return session->client.is_opened && session->state != LEAT_SESSION_TLS &&
+    return session->client.is_opened && session->state >= LEAT_SESSION_HANDSHAKE &&
            leat_leg_may_insert(&session->client);
 }
 

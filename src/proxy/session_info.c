@@ -10,18 +10,13 @@
 #include "proxy/session.h"
 #include "tls/stream.h"
 
-#define LISTENER_MAX (LEAT_ADDR_TEXT_MAX + 16)
-
 /* Writes the listener's URL to BUF and returns it. */
-static const char *listener_of(const struct leat_session *session, char buf[LISTENER_MAX])
+static const char *listener_of(const struct leat_session *session, char buf[LEAT_ENDPOINT_URL_MAX])
 {
     size_t index = session->listener;
-    char addr[LEAT_ADDR_TEXT_MAX];
 
-    (void)snprintf(buf, LISTENER_MAX, "%s://%s",
-                   leat_endpoint_scheme(&session->config->listeners.at[index].endpoint),
-                   leat_addr_text(&session->worker->shared->listener_addrs[index], addr));
-    return buf;
+    return leat_endpoint_url(&session->config->listeners.at[index].endpoint,
+                             &session->worker->shared->listener_addrs[index], buf);
 }
 
 static const char *farm_of(const struct leat_session *session)
@@ -93,9 +88,11 @@ static const char *waits(const struct leat_session *session)
 static void add_who(struct leat_json *json, const struct leat_session *session)
 {
     const struct leat_backend *backend = session->backend;
-    char peer[LEAT_ADDR_TEXT_MAX], listener[LISTENER_MAX];
+    char peer[LEAT_ADDR_TEXT_MAX], listener[LEAT_ENDPOINT_URL_MAX], addr[LEAT_ADDR_TEXT_MAX];
 
     leat_json_add_text(json, "client", leat_addr_text(&session->peer, peer));
+    leat_json_add_text(json, "via",
+                       session->via.len > 0 ? leat_addr_text(&session->via, addr) : NULL);
     leat_json_add_text(json, "listener", listener_of(session, listener));
     leat_json_add_str(json, "user", session->login.user);
     leat_json_add_str(json, "vhost", session->login.vhost);
@@ -103,7 +100,10 @@ static void add_who(struct leat_json *json, const struct leat_session *session)
         leat_json_add_text(json, "connection_name", session->connection_name);
     leat_json_add_text(json, "farm", farm_of(session));
     leat_json_add_text(json, "backend", backend != NULL ? backend->config->name : NULL);
-    leat_json_add_text(json, "backend_address", backend != NULL ? backend->text : NULL);
+    leat_json_add_text(json, "backend_address",
+                       session->backend_addr.len > 0 ? leat_addr_text(&session->backend_addr, addr)
+                       : backend != NULL             ? backend->text
+                                                     : NULL);
 }
 
 json_t *leat_session_json(const struct leat_session *session)
@@ -150,10 +150,15 @@ static bool is_wanted(struct leat_str value, const char *wanted)
     return is_same;
 }
 
-static bool is_backend(const struct leat_backend *backend, const char *wanted)
+static bool is_backend(const struct leat_session *session, const char *wanted)
 {
+    const struct leat_backend *backend = session->backend;
+    char addr[LEAT_ADDR_TEXT_MAX];
+
     return backend != NULL &&
-           (strcmp(backend->config->name, wanted) == 0 || strcmp(backend->text, wanted) == 0);
+           (strcmp(backend->config->name, wanted) == 0 || strcmp(backend->text, wanted) == 0 ||
+            (session->backend_addr.len > 0 &&
+             strcmp(leat_addr_text(&session->backend_addr, addr), wanted) == 0));
 }
 
 static bool is_client(const struct leat_session *session, const char *wanted)
@@ -166,7 +171,7 @@ static bool is_client(const struct leat_session *session, const char *wanted)
 
 static bool is_listener(const struct leat_session *session, const char *wanted)
 {
-    char url[LISTENER_MAX];
+    char url[LEAT_ENDPOINT_URL_MAX];
 
     (void)listener_of(session, url);
     return strcmp(url, wanted) == 0 || strcmp(strstr(url, "://") + 3, wanted) == 0;
@@ -182,7 +187,7 @@ bool leat_session_matches(const struct leat_session *session,
         return false;
     if (filter->user != NULL && !is_wanted(session->login.user, filter->user))
         return false;
-    if (filter->backend != NULL && !is_backend(session->backend, filter->backend))
+    if (filter->backend != NULL && !is_backend(session, filter->backend))
         return false;
     if (filter->client != NULL && !is_client(session, filter->client))
         return false;

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "buf/reader.h"
 #include "proxy/session.h"
+#include "proxy/session_log.h"
 #include "proxy/watch.h"
 #include "tls/stream.h"
 
@@ -53,10 +54,15 @@ static void add_who(struct leat_text *line, const struct leat_session *session)
     if (session->client.stream != NULL)
         tls = leat_stream_tls(session->client.stream);
     leat_text_add(line, " peer=%s", leat_addr_text(&session->peer, peer));
+    if (session->via.len > 0)
+        leat_text_add(line, " via=%s", leat_addr_text(&session->via, peer));
     add_name(line, "user", session->login.user);
     add_name(line, "vhost", session->login.vhost);
     if (session->backend != NULL)
         leat_text_add(line, " backend=%s", session->backend->text);
+    if (session->backend != NULL && session->backend->config->endpoint.host != NULL &&
+        session->backend_addr.len > 0)
+        leat_text_add(line, " backend_address=%s", leat_addr_text(&session->backend_addr, peer));
     leat_text_add(line, " tls=%s cipher=%s", or_none(tls.version), or_none(tls.cipher));
     if (session->client.stream != NULL)
         add_certificate(line, session->client.stream);
@@ -77,12 +83,13 @@ void leat_session_log_opened(const struct leat_session *session)
                   (unsigned long long)(leat_loop_now_ms(worker->loop) - session->began_at));
 }
 
-/* A health check connects, perhaps makes the TLS handshake, and leaves. */
+/* A health check connects, perhaps makes the TLS handshake, and leaves. A proxy's own is a PROXY
+ * header that names no client. */
 static bool has_said_nothing(const struct leat_session *session)
 {
     const struct leat_stream *stream = session->client.stream;
 
-    if (session->client.is_opened)
+    if (session->client.is_opened || session->has_no_client)
         return !session->client.is_heard;
     return stream != NULL && leat_stream_received(stream) == 0;
 }

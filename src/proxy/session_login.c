@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "buf/writer.h"
 #include "proxy/session.h"
+#include "proxy/session_log.h"
 #include "proxy/tally.h"
 #include "proxy/watch.h"
 

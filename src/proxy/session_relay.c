@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "proxy/session.h"
+#include "proxy/session_log.h"
 
 #define PARTS 64
 #define PUT_ROOM 1024

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "buf/writer.h"
 #include "proxy/session.h"
+#include "proxy/session_proxy.h"
 #include "proxy/tally.h"
 #include "proxy/tls_state.h"
 #include "tls/stream.h"
@@ -103,7 +104,12 @@ static void broker_connected(struct leat_stream *stream, void *arg)
 {
     struct leat_session *session = arg;
 
-    (void)stream;
+    leat_stream_peer_addr(stream, &session->backend_addr);
+    if (session->backend->config->proxy_protocol != 0 &&
+        leat_session_send_proxy(session) != LEAT_OK) {
+        leat_session_search_pass_over(session, "out of memory for the PROXY header");
+        return;
+    }
     if (session->backend->config->endpoint.tls)
         leat_session_set_deadline(session, session->config->timeout_tls_ms);
 }
@@ -139,7 +145,11 @@ static void broker_drained(struct leat_stream *stream, void *arg)
 /* No connection to the present backend came about. */
 static void connecting_failed(struct leat_session *session, const struct leat_error *err)
 {
-    switch (err->status == LEAT_ENOMEM ? ENOMEM : err->sys) {
+    int sys = err->sys;
+
+    if (err->status == LEAT_ENOMEM || err->status == LEAT_ECANCELLED)
+        sys = ENOMEM; /* no resolver is left that could be asked */
+    switch (sys) {
     case EADDRNOTAVAIL:
     case EMFILE:
     case ENFILE:
@@ -194,11 +204,17 @@ static const struct leat_stream_events broker_events = {
 static enum leat_status connect_to(struct leat_session *session, struct leat_tls_ctx *ctx,
                                    struct leat_error *err)
 {
-    const struct leat_backend *backend = session->backend;
+    struct leat_backend *backend = session->backend;
     const struct leat_stream_user user = {
         .events = &broker_events, .arg = session, .account = &session->worker->shared->account};
-    const struct leat_addr *addr = &backend->config->endpoint.addr;
-    const struct leat_connect_target target = {.addrs = addr, .addr_count = 1};
+    const struct leat_endpoint *endpoint = &backend->config->endpoint;
+    const struct leat_addr *addr = &endpoint->addr;
+    const struct leat_connect_target target = {.addrs = addr,
+                                               .addr_count = endpoint->host == NULL,
+                                               .name = endpoint->host,
+                                               .port = endpoint->port,
+                                               .resolver = session->worker->resolver,
+                                               .turn = backend->turn++};
     struct leat_stream **stream = &session->broker.stream;
 
     if (ctx == NULL)
@@ -206,7 +222,7 @@ static enum leat_status connect_to(struct leat_session *session, struct leat_tls
     char host[LEAT_ADDR_TEXT_MAX];
     const char *name = backend->config->verify_name;
     if (name == NULL)
-        name = leat_addr_host_text(addr, host);
+        name = endpoint->host != NULL ? endpoint->host : leat_addr_host_text(addr, host);
     const struct leat_tls_target tls = {.ctx = ctx, .name = name};
     return leat_tls_stream_connect(session->worker->loop, &target, &tls, &user, stream, err);
 }
@@ -270,6 +286,7 @@ void leat_session_search_next(struct leat_session *session)
     session->handshake->tried_at = leat_loop_now_ms(session->worker->loop);
     session->handshake->login_sent = false;
     session->broker.is_opened = false;
+    session->backend_addr = (struct leat_addr){0};
     leat_amqp_relay_init(&session->handshake->seen_broker, 0, 0);
     leat_session_set_deadline(session, session->config->timeout_connect_ms);
     begin_backend(session);
@@ -351,7 +368,7 @@ void leat_session_search_begin(struct leat_session *session)
         return;
     }
     if (leat_config_is_loopback_user(session->config, session->login.user) &&
-        !leat_addr_is_loopback(&session->peer)) {
+        !leat_session_is_local(session)) {
         leat_session_refuse(session, LEAT_BY_LEAT, LEAT_AMQP_ACCESS_REFUSED, local);
         return;
     }

@@ -40,7 +40,8 @@ static bool is_same_backend(const struct leat_backend_config *a,
 {
     return strcmp(a->name, b->name) == 0 && leat_endpoint_is_equal(&a->endpoint, &b->endpoint) &&
            is_same_text(a->verify_name, b->verify_name) &&
-           a->insecure_skip_verify == b->insecure_skip_verify && is_same_tls(&a->tls, &b->tls);
+           a->insecure_skip_verify == b->insecure_skip_verify && is_same_tls(&a->tls, &b->tls) &&
+           a->proxy_protocol == b->proxy_protocol;
 }
 
 static enum leat_status init_backends(struct leat_snapshot *snapshot,
@@ -207,6 +208,19 @@ struct leat_str leat_snapshot_properties(const struct leat_snapshot *snapshot,
     return known;
 }
 
+/* The resolvers are the workers'. */
+static bool is_same_dns(const struct leat_config *old, const struct leat_config *next)
+{
+    bool is_same = old->dns_timeout_ms == next->dns_timeout_ms &&
+                   old->dns_tries == next->dns_tries &&
+                   old->dns_ttl_max_ms == next->dns_ttl_max_ms &&
+                   old->dns_server_count == next->dns_server_count;
+
+    for (size_t i = 0; is_same && i < old->dns_server_count; i++)
+        is_same = leat_addr_is_equal(&old->dns_servers[i], &next->dns_servers[i]);
+    return is_same;
+}
+
 enum leat_status leat_snapshot_may_replace(const struct leat_config *old,
                                            const struct leat_config *next, struct leat_error *err)
 {
@@ -218,6 +232,8 @@ enum leat_status leat_snapshot_may_replace(const struct leat_config *old,
         return leat_error_set(err, LEAT_EUSAGE, 0, "%s: tls: %s", next->file, advice);
     if (!is_same_text(old->control_socket, next->control_socket))
         return leat_error_set(err, LEAT_EUSAGE, 0, "%s: control.socket: %s", next->file, advice);
+    if (!is_same_dns(old, next))
+        return leat_error_set(err, LEAT_EUSAGE, 0, "%s: dns: %s", next->file, advice);
     if (old->listeners.count != next->listeners.count)
         return leat_error_set(err, LEAT_EUSAGE, 0,
                               "%s: listeners: there were %zu and are %zu now: %s", next->file,
@@ -227,6 +243,9 @@ enum leat_status leat_snapshot_may_replace(const struct leat_config *old,
                                     &next->listeners.at[i].endpoint))
             return leat_error_set(err, LEAT_EUSAGE, 0, "%s:%u: listeners[%zu].address: %s",
                                   next->file, next->listeners.at[i].line, i, advice);
+        if (!is_same_text(old->listeners.at[i].mode, next->listeners.at[i].mode))
+            return leat_error_set(err, LEAT_EUSAGE, 0, "%s:%u: listeners[%zu].mode: %s", next->file,
+                                  next->listeners.at[i].line, i, advice);
     }
     return LEAT_OK;
 }

@@ -66,10 +66,20 @@ void leat_snapshot_limit_tune(const struct leat_snapshot *snapshot, struct leat_
 struct leat_str leat_snapshot_properties(const struct leat_snapshot *snapshot,
                                          uint8_t buf[LEAT_AMQP_SERVER_PROPERTIES_MAX]);
 
-/* Called with the place of CTX in the configuration, "listeners[0]" or "backends.rabbit1". */
-typedef void leat_snapshot_ctx_fn(void *arg, const char *place, struct leat_tls_ctx *ctx);
+/* Where the configuration says what a TLS context is. All is lent for the call. */
+struct leat_snapshot_ctx_place {
+    const char *path; /* "listeners[0]" or "backends.rabbit1" */
+    bool is_backend;
+    const char *ca_key; /* what its key for authorities is called */
+    /* Where its keys stand in the file; 0: there is none. */
+    unsigned cert_line, ca_line, crl_line;
+    const char *failure; /* why its files could not be read again; NULL: nothing failed */
+};
 
-/* Calls FN for each TLS context of SNAPSHOT. */
+typedef void leat_snapshot_ctx_fn(void *arg, const struct leat_snapshot_ctx_place *place,
+                                  struct leat_tls_ctx *ctx);
+
+/* Calls FN for each TLS context of SNAPSHOT; of backends, for those that the next session gets. */
 void leat_snapshot_each_ctx(const struct leat_snapshot *snapshot, leat_snapshot_ctx_fn *fn,
                             void *arg);
 

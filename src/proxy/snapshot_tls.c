@@ -73,20 +73,36 @@ static struct item item_of_backend(const struct leat_config *config, size_t inde
 
 #define MEMBER(name) offsetof(struct leat_tls_settings, name)
 
+/* The file that ITEM is from, for a message of which REST bytes follow: if there is no room for the
+ * whole path its end has to do, since what is wrong comes last. */
+static const char *file_shown(const struct item *item, size_t rest)
+{
+    const char *file = item->config->file, *slash = strrchr(file, '/');
+    const size_t line_max = sizeof(":4294967295: ");
+    struct leat_error err;
+
+    if (slash == NULL || strlen(file) + line_max + rest < sizeof(err.text))
+        return file;
+    return slash + 1;
+}
+
 /* Puts before ERR's text, of LEAT_EUSAGE, where ITEM is, and KEY of it if not NULL. */
 static enum leat_status at_key(const struct item *item, const struct leat_key *key,
                                struct leat_error *err)
 {
-    char buf[sizeof(err->text)];
+    char buf[sizeof(err->text)], rest[2 * sizeof(err->text)];
     struct leat_text text;
 
     if (item->config->file == NULL || err->status == LEAT_ENOMEM)
         return err->status;
-    leat_text_init(&text, buf, sizeof(buf));
-    leat_place_add_file(&text, item->config->file,
-                        key != NULL ? leat_key_line(key, item->key_lines, item->line) : item->line);
+    leat_text_init(&text, rest, sizeof(rest));
     leat_text_add(&text, "%s%s%s: %s", item->path, key != NULL ? "." : "",
                   key != NULL ? key->name : "", err->text);
+    size_t rest_len = text.len;
+    leat_text_init(&text, buf, sizeof(buf));
+    leat_place_add_file(&text, file_shown(item, rest_len),
+                        key != NULL ? leat_key_line(key, item->key_lines, item->line) : item->line);
+    leat_text_add(&text, "%s", rest);
     return leat_error_set(err, err->status, 0, "%s", buf);
 }
 
@@ -271,7 +287,27 @@ static enum leat_status build_listener(struct leat_snapshot *snapshot, size_t in
     return status;
 }
 
-/* The cache is asked now, so that what is wrong shows, and the first session finds it ready. */
+/* The cache is asked now, so that what is wrong shows, and the first session finds it ready. Where
+ * files have changed but can't be used the cache goes on with the old, which is not what was asked
+ * for. */
+static enum leat_status get_ctx(struct leat_tls_state *state, struct leat_tls_config *tls,
+                                struct leat_tls_ctx **out, struct leat_error *err)
+{
+    struct leat_error failure;
+    struct leat_tls_ctx *ctx;
+    enum leat_status status = leat_tls_state_get_now(state, tls, &ctx, err);
+
+    if (status != LEAT_OK)
+        return status;
+    leat_tls_ctx_unref(leat_tls_state_find(state, tls, &failure));
+    if (failure.status == LEAT_OK) {
+        *out = ctx;
+        return LEAT_OK;
+    }
+    leat_tls_ctx_unref(ctx);
+    return leat_error_set(err, failure.status, 0, "%s", failure.text);
+}
+
 static enum leat_status build_backend(struct leat_snapshot *snapshot, size_t index,
                                       struct leat_error *err)
 {
@@ -281,8 +317,8 @@ static enum leat_status build_backend(struct leat_snapshot *snapshot, size_t ind
 
     if (status != LEAT_OK)
         return status;
-    status = leat_tls_state_get_now(snapshot->tls, snapshot->backend_tls[index],
-                                    &snapshot->backend_ctx[index], err);
+    status =
+        get_ctx(snapshot->tls, snapshot->backend_tls[index], &snapshot->backend_ctx[index], err);
     return status == LEAT_OK ? LEAT_OK : at_file(&item, err);
 }
 
@@ -295,6 +331,9 @@ enum leat_status leat_snapshot_build_tls(struct leat_snapshot *snapshot, struct 
         if (config->listeners.at[i].endpoint.tls)
             status = build_listener(snapshot, i, err);
     }
+    /* Whoever has us reload may have exchanged files just before. */
+    if (status == LEAT_OK)
+        leat_tls_ctx_cache_expire(snapshot->tls->cache);
     for (size_t i = 0; status == LEAT_OK && i < config->backends.count; i++) {
         if (config->backends.at[i].endpoint.tls)
             status = build_backend(snapshot, i, err);
@@ -302,27 +341,72 @@ enum leat_status leat_snapshot_build_tls(struct leat_snapshot *snapshot, struct 
     return status;
 }
 
+/* The line of the key of ITEM for the MEMBER of its settings. */
+static unsigned line_of(const struct item *item, size_t member)
+{
+    const struct leat_key *key = leat_key_at(item->table, item->tls_at + member);
+
+    return item->config->file != NULL ? leat_key_line(key, item->key_lines, item->line) : 0;
+}
+
+/* Calls FN for CTX, which ITEM is about. */
+static void tell_ctx(const struct item *item, const char *failure, leat_snapshot_ctx_fn *fn,
+                     void *arg, struct leat_tls_ctx *ctx)
+{
+    const struct leat_snapshot_ctx_place place = {
+        .path = item->path,
+        .is_backend = item->table == &leat_backend_table,
+        .ca_key = leat_key_at(item->table, item->tls_at + MEMBER(ca))->name,
+        .cert_line = line_of(item, MEMBER(cert)),
+        .ca_line = line_of(item, MEMBER(ca)),
+        .crl_line = line_of(item, MEMBER(crl)),
+        .failure = failure,
+    };
+
+    fn(arg, &place, ctx);
+}
+
+/* Those of the listener at INDEX. */
+static void tell_listener(const struct leat_snapshot *snapshot, size_t index,
+                          leat_snapshot_ctx_fn *fn, void *arg)
+{
+    const struct leat_config *config = snapshot->config;
+    const struct leat_tls_server *server = snapshot->listener_tls[index];
+    const struct leat_listener_config *listener = &config->listeners.at[index];
+    size_t count = server != NULL ? leat_tls_server_count(server) : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct item item = item_of_listener(config, index);
+        if (i > 0)
+            item = item_of_certificate(config, leat_config_find_certificate(
+                                                   config, listener->certificate_names.at[i - 1]));
+        tell_ctx(&item, NULL, fn, arg, leat_tls_server_ctx(server, i));
+    }
+}
+
+/* That of the backend at INDEX, as the cache has it by now. */
+static void tell_backend(const struct leat_snapshot *snapshot, size_t index,
+                         leat_snapshot_ctx_fn *fn, void *arg)
+{
+    struct item item = item_of_backend(snapshot->config, index);
+    struct leat_tls_ctx *now;
+    struct leat_error err;
+
+    if (snapshot->backend_ctx[index] == NULL)
+        return;
+    now = leat_tls_state_find(snapshot->tls, snapshot->backend_tls[index], &err);
+    tell_ctx(&item, err.status != LEAT_OK ? err.text : NULL, fn, arg,
+             now != NULL ? now : snapshot->backend_ctx[index]);
+    leat_tls_ctx_unref(now);
+}
+
 void leat_snapshot_each_ctx(const struct leat_snapshot *snapshot, leat_snapshot_ctx_fn *fn,
                             void *arg)
 {
     const struct leat_config *config = snapshot->config;
-    struct item item;
 
-    for (size_t i = 0; i < config->listeners.count; i++) {
-        const struct leat_tls_server *server = snapshot->listener_tls[i];
-        size_t count = server != NULL ? leat_tls_server_count(server) : 0;
-        for (size_t k = 0; k < count; k++) {
-            item = item_of_listener(config, i);
-            if (k > 0)
-                item = item_of_certificate(
-                    config, leat_config_find_certificate(
-                                config, config->listeners.at[i].certificate_names.at[k - 1]));
-            fn(arg, item.path, leat_tls_server_ctx(server, k));
-        }
-    }
-    for (size_t i = 0; i < config->backends.count; i++) {
-        item = item_of_backend(config, i);
-        if (snapshot->backend_ctx[i] != NULL)
-            fn(arg, item.path, snapshot->backend_ctx[i]);
-    }
+    for (size_t i = 0; i < config->listeners.count; i++)
+        tell_listener(snapshot, i, fn, arg);
+    for (size_t i = 0; i < config->backends.count; i++)
+        tell_backend(snapshot, i, fn, arg);
 }

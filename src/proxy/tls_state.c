@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "proxy/config.h"
+#include "tls/digest.h"
 
 #define BUILD_THREADS 2
 /* A file that is being replaced is whole again by then. */
@@ -140,4 +141,35 @@ enum leat_status leat_tls_state_get_now(struct leat_tls_state *state,
         return leat_error_set(err, waiting.err.status, 0, "%s", waiting.err.text);
     *out = waiting.ctx;
     return LEAT_OK;
+}
+
+/* One that looks for the entry of CONFIG. */
+struct search {
+    const struct leat_tls_config *config;
+    struct leat_tls_ctx *ctx;
+    struct leat_error *err;
+};
+
+static void look_at(void *arg, const struct leat_tls_ctx_cache_entry *entry)
+{
+    struct search *search = arg;
+
+    if (!leat_tls_digest_equal(leat_tls_config_key(entry->config),
+                               leat_tls_config_key(search->config)))
+        return;
+    if (entry->ctx != NULL)
+        search->ctx = leat_tls_ctx_ref(entry->ctx);
+    if (entry->err != NULL)
+        *search->err = *entry->err;
+}
+
+struct leat_tls_ctx *leat_tls_state_find(struct leat_tls_state *state,
+                                         const struct leat_tls_config *config,
+                                         struct leat_error *err)
+{
+    struct search search = {.config = config, .err = err};
+
+    *err = (struct leat_error){.status = LEAT_OK};
+    leat_tls_ctx_cache_each(state->cache, look_at, &search);
+    return search.ctx;
 }

@@ -46,4 +46,10 @@ LEAT_MUST_CHECK enum leat_status leat_tls_state_get_now(struct leat_tls_state *s
                                                         struct leat_tls_ctx **out,
                                                         struct leat_error *err);
 
+/* What the cache holds for CONFIG now, for people: a reference of the caller's, or NULL. ERR is why
+ * its files could not be read again when that was tried last, or of LEAT_OK. Does not block. */
+struct leat_tls_ctx *leat_tls_state_find(struct leat_tls_state *state,
+                                         const struct leat_tls_config *config,
+                                         struct leat_error *err);
+
 #endif

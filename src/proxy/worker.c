@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "net/resolver.h"
 #include "proxy/session.h"
 #include "proxy/snapshot.h"
 
@@ -195,8 +196,10 @@ static void on_pause_over(void *arg)
 void leat_worker_close_sockets(struct leat_shared *shared)
 {
     shared->listeners_closed = true;
-    for (size_t i = 0; i < shared->listener_count; i++)
+    for (size_t i = 0; i < shared->listener_count; i++) {
+        leat_unix_socket_remove(&shared->listener_sockets[i]);
         (void)close(shared->listener_fds[i]);
+    }
 }
 
 static void stop_listening(struct leat_worker *worker)
@@ -276,6 +279,18 @@ static void on_finish(void *arg)
     leat_loop_stop(worker->loop);
 }
 
+static enum leat_status make_resolver(struct leat_worker *worker, struct leat_error *err)
+{
+    const struct leat_config *config = worker->shared->snapshot->config;
+    const struct leat_resolver_config resolver = {.servers = config->dns_servers,
+                                                  .server_count = config->dns_server_count,
+                                                  .timeout_ms = config->dns_timeout_ms,
+                                                  .tries = (unsigned)config->dns_tries,
+                                                  .ttl_max_ms = config->dns_ttl_max_ms};
+
+    return leat_resolver_new(worker->loop, &resolver, &worker->resolver, err);
+}
+
 enum leat_status leat_worker_init(struct leat_worker *worker, struct leat_shared *shared,
                                   struct leat_error *err)
 {
@@ -290,6 +305,8 @@ enum leat_status leat_worker_init(struct leat_worker *worker, struct leat_shared
     worker->begin_drain = (struct leat_post){.fn = on_begin_drain, .arg = worker};
     worker->finish = (struct leat_post){.fn = on_finish, .arg = worker};
     status = leat_loop_new(&worker->loop, err);
+    if (status == LEAT_OK)
+        status = make_resolver(worker, err);
     if (status != LEAT_OK)
         return status;
     for (size_t i = 0; i < shared->listener_count; i++) {
@@ -342,6 +359,7 @@ void leat_worker_fini(struct leat_worker *worker)
         return;
     leat_loop_turn(worker->loop, 0);
     on_finish(worker);
+    leat_resolver_free(worker->resolver);
     leat_loop_free(worker->loop);
     worker->loop = NULL;
 }

@@ -21,8 +21,10 @@
 #include "buf/bufq.h"
 #include "loop/io.h"
 #include "loop/loop.h"
+#include "net/unix_socket.h"
 #include "proxy/config.h"
 
+struct leat_resolver;
 struct leat_session;
 struct leat_snapshot;
 struct leat_worker;
@@ -61,6 +63,7 @@ struct leat_shared {
     _Atomic unsigned listening;          /* workers that still watch the listeners */
     _Atomic bool listeners_closed;
     int listener_fds[LEAT_CONFIG_LISTENERS_MAX];
+    struct leat_unix_socket listener_sockets[LEAT_CONFIG_LISTENERS_MAX]; /* of those that are one */
     struct leat_addr listener_addrs[LEAT_CONFIG_LISTENERS_MAX]; /* with the port that the kernel
                                                                    chose for 0 */
     unsigned worker_count;
@@ -93,6 +96,7 @@ struct leat_listener {
 struct leat_worker {
     struct leat_shared *shared;
     struct leat_loop *loop;
+    struct leat_resolver *resolver; /* of the backends' names */
     pthread_t thread;
     bool is_started;
     bool is_listening;

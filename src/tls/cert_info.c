@@ -56,6 +56,18 @@ void leat_tls_cert_add_name(struct leat_text *text, const X509_NAME *name)
     BIO_free(bio);
 }
 
+void leat_tls_cert_add_common_name(struct leat_text *text, const X509_NAME *name)
+{
+    int index = X509_NAME_get_index_by_NID(name, NID_commonName, -1);
+    const X509_NAME_ENTRY *entry = index >= 0 ? X509_NAME_get_entry(name, index) : NULL;
+    unsigned char *utf8 = NULL;
+    int len = entry != NULL ? ASN1_STRING_to_UTF8(&utf8, X509_NAME_ENTRY_get_data(entry)) : -1;
+
+    if (len >= 0)
+        leat_text_add(text, "%.*s", len > NAME_BYTES ? NAME_BYTES : len, (const char *)utf8);
+    OPENSSL_free(utf8);
+}
+
 /* Writes the host or address that ALT is to BUF; false if it is neither. What does not belong into
  * a name becomes "?". */
 static bool host_text(const GENERAL_NAME *alt, char buf[HOST_BYTES])

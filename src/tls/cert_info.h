@@ -23,6 +23,9 @@ void leat_tls_cert_info_free(struct leat_tls_cert_info *info);
 /* Appends NAME, such as "CN=rabbit.example,O=Example" (RFC 4514), without control characters. */
 void leat_tls_cert_add_name(struct leat_text *text, const X509_NAME *name);
 
+/* Appends the first common name in NAME, as UTF-8; nothing if there is none. */
+void leat_tls_cert_add_common_name(struct leat_text *text, const X509_NAME *name);
+
 /* Appends the names that CERT is for, DNS names and addresses, between commas; at most MAX, then
  * how many more there are. "no name" if none. */
 void leat_tls_cert_add_hosts(struct leat_text *text, const X509 *cert, size_t max);

@@ -114,11 +114,11 @@ static enum leat_status load_identity(struct building *b)
     if (status == LEAT_OK)
         status = load_certs(b);
     if (status == LEAT_OK && SSL_CTX_check_private_key(b->ctx->ssl_ctx) != 1)
-        status =
-            leat_error_set(b->err, LEAT_EUSAGE, 0,
-                           "the key in %s does not belong to the certificate in %s, of which "
-                           "the first has to be leat's own",
-                           leat_tls_shown(config->key_file), leat_tls_shown(config->cert_file));
+        status = leat_error_set(b->err, LEAT_EUSAGE, 0,
+                                "the key in %s does not belong to the certificate in %s, of which "
+                                "the first has to be leat's own",
+                                leat_tls_shown_beside(config->key_file),
+                                leat_tls_shown_beside(config->cert_file));
     ERR_clear_error();
     return status;
 }

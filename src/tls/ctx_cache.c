@@ -23,6 +23,7 @@ struct entry {
     uint64_t built_at, checked_at;
     uint64_t used_at; /* cache->uses at the last use; unique among entries */
     uint64_t uses;
+    bool is_expired; /* its files are to be looked at whenever that was done last */
 };
 
 /* Those of one loop who wait for one flight. */
@@ -167,11 +168,16 @@ static struct entry *put(struct leat_tls_ctx_cache *cache, struct leat_tls_confi
     return entry;
 }
 
+/* Whether what ENTRY has, a context or a failure, can be handed out as it is. */
 static bool is_fresh(const struct leat_tls_ctx_cache *cache, const struct entry *entry,
                      uint64_t now)
 {
     uint64_t recheck_ms = cache->options.recheck_ms;
 
+    if (entry->is_expired)
+        return false;
+    if (entry->ctx == NULL)
+        return now - entry->checked_at < cache->options.backoff_ms;
     return recheck_ms == 0 || now - entry->checked_at < recheck_ms;
 }
 
@@ -278,6 +284,7 @@ static bool keep(struct flight *flight, struct entry *out_evicted)
     bool is_new = strcmp(entry->err.text, flight->err.text) != 0;
 
     entry->checked_at = now_of(cache);
+    entry->is_expired = false;
     if (flight->has_built && !flight->has_failed)
         entry->built_at = entry->checked_at;
     entry->err = flight->err;
@@ -427,12 +434,12 @@ enum leat_status leat_tls_ctx_cache_get(struct leat_tls_ctx_cache *cache,
     struct entry *entry = find(cache, config);
     if (entry != NULL)
         entry->used_at = ++cache->uses;
-    if (entry != NULL && entry->ctx != NULL && is_fresh(cache, entry, now)) {
+    bool is_ready = entry != NULL && is_fresh(cache, entry, now);
+    if (is_ready && entry->ctx != NULL) {
         *out = leat_tls_ctx_ref(entry->ctx);
         entry->uses++;
         cache->counters.hits++;
-    } else if (entry != NULL && entry->ctx == NULL &&
-               now - entry->checked_at < cache->options.backoff_ms) {
+    } else if (is_ready) {
         status = entry->err.status;
         if (err != NULL)
             *err = entry->err;
@@ -470,13 +477,28 @@ static bool take_any(struct leat_tls_ctx_cache *cache, struct entry *out)
     return is_there;
 }
 
+/* What is under way began before. The lock is held. */
+static void outdate_flights(struct leat_tls_ctx_cache *cache)
+{
+    for (struct leat_list *at = cache->flights.next; at != &cache->flights; at = at->next)
+        LEAT_LIST_OBJECT(at, struct flight, link)->is_outdated = true;
+}
+
+void leat_tls_ctx_cache_expire(struct leat_tls_ctx_cache *cache)
+{
+    (void)pthread_mutex_lock(&cache->lock);
+    outdate_flights(cache);
+    for (size_t i = 0; i < cache->count; i++)
+        cache->entries[i].is_expired = true;
+    (void)pthread_mutex_unlock(&cache->lock);
+}
+
 void leat_tls_ctx_cache_purge(struct leat_tls_ctx_cache *cache)
 {
     struct entry entry;
 
     (void)pthread_mutex_lock(&cache->lock);
-    for (struct leat_list *at = cache->flights.next; at != &cache->flights; at = at->next)
-        LEAT_LIST_OBJECT(at, struct flight, link)->is_outdated = true;
+    outdate_flights(cache);
     (void)pthread_mutex_unlock(&cache->lock);
     while (take_any(cache, &entry))
         drop(&entry);

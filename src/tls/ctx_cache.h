@@ -95,6 +95,11 @@ LEAT_MUST_CHECK enum leat_status leat_tls_ctx_cache_get(struct leat_tls_ctx_cach
  * are taken back, the loop may go at once. The build goes on. */
 void leat_tls_ctx_cache_cancel(struct leat_tls_ctx_cache *cache, struct leat_tls_ctx_want *want);
 
+/* Makes the next get of every configuration look at its files, however short ago that was; what is
+ * under way reaches those who wait, but is not kept. For who has just been told that files are new.
+ */
+void leat_tls_ctx_cache_expire(struct leat_tls_ctx_cache *cache);
+
 /* Forgets every context and failure; what is under way reaches those who wait, but is not kept. */
 void leat_tls_ctx_cache_purge(struct leat_tls_ctx_cache *cache);
 
@@ -114,10 +119,10 @@ void leat_tls_ctx_cache_counters(struct leat_tls_ctx_cache *cache,
 /* What the cache holds of one configuration. All is lent. */
 struct leat_tls_ctx_cache_entry {
     const struct leat_tls_config *config;
-    const struct leat_tls_ctx *ctx; /* NULL: its last build failed */
-    const struct leat_error *err;   /* why the last build failed; NULL: it did not */
-    uint64_t age_ms;                /* since CTX was built */
-    uint64_t uses;                  /* gets that it has answered */
+    struct leat_tls_ctx *ctx;     /* NULL: its last build failed */
+    const struct leat_error *err; /* why the last build failed; NULL: it did not */
+    uint64_t age_ms;              /* since CTX was built */
+    uint64_t uses;                /* gets that it has answered */
 };
 
 /* Called under the cache's lock: it copies what it needs, and calls nothing here. */

@@ -160,9 +160,9 @@ static enum leat_status refuse_locked(const struct leat_tls_pem *pem, const stru
                               "passphrase file %s: its first line, which is to be the passphrase, "
                               "is empty",
                               path);
-    return leat_error_set(err, LEAT_EUSAGE, 0,
-                          "key file %s is encrypted, and the passphrase in %s does not open it",
-                          leat_tls_shown(pem->path), path);
+    return leat_error_set(
+        err, LEAT_EUSAGE, 0, "key file %s is encrypted, and the passphrase in %s does not open it",
+        leat_tls_shown_beside(pem->path), leat_tls_shown_beside(asked->passphrase->path));
 }
 
 enum leat_status leat_tls_pem_key(const struct leat_tls_pem *pem,

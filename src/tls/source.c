@@ -16,13 +16,25 @@
 
 #define FILE_BYTES_MAX (64u * 1024u * 1024u)
 #define SHOWN_MAX 80
+#define SHOWN_BESIDE_MAX 60
 #define HASH_DIGITS 8
 
-const char *leat_tls_shown(const char *path)
+/* The last bytes of PATH, at most MAX. */
+static const char *end_of(const char *path, size_t max)
 {
     size_t len = strlen(path);
 
-    return len > SHOWN_MAX ? path + len - SHOWN_MAX : path;
+    return len > max ? path + len - max : path;
+}
+
+const char *leat_tls_shown(const char *path)
+{
+    return end_of(path, SHOWN_MAX);
+}
+
+const char *leat_tls_shown_beside(const char *path)
+{
+    return end_of(path, SHOWN_BESIDE_MAX);
 }
 
 static struct leat_tls_identity identity_of(const struct stat *info)

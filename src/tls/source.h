@@ -77,4 +77,7 @@ void leat_tls_file_free(struct leat_tls_file *file);
 /* The end of a file's name, as much of it as leaves room for what is wrong with the file. */
 const char *leat_tls_shown(const char *path);
 
+/* The same in a sentence that names two files. */
+const char *leat_tls_shown_beside(const char *path);
+
 #endif

@@ -353,8 +353,11 @@ static void end_reading(struct tls_stream *t, enum leat_status status, const str
     t->kept_len = 0;
     if (status == LEAT_ENOMEM)
         (void)leat_stream_break(&t->base, status, 0, "out of memory for received bytes");
-    else if (status != LEAT_ECLOSED)
-        (void)break_with(t, err);
+    if (status == LEAT_ENOMEM || status == LEAT_ECLOSED)
+        return;
+    (void)break_with(t, err);
+    /* What the peer said before it broke the connection says more than that sending failed then. */
+    t->base.error = *err;
 }
 
 static enum leat_status tls_read(struct leat_stream *s, void *buf, size_t cap, size_t *out_len)
@@ -576,5 +579,16 @@ bool leat_tls_stream_add_peer(const struct leat_stream *stream, struct leat_text
     if (cert == NULL)
         return false;
     leat_tls_cert_add_name(text, X509_get_subject_name(cert));
+    return true;
+}
+
+bool leat_tls_stream_add_common_name(const struct leat_stream *stream, struct leat_text *text)
+{
+    const struct tls_stream *t = opened(stream);
+    const X509 *cert = t != NULL ? SSL_get0_peer_certificate(t->ssl) : NULL;
+
+    if (cert == NULL)
+        return false;
+    leat_tls_cert_add_common_name(text, X509_get_subject_name(cert));
     return true;
 }

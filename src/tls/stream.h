@@ -56,4 +56,7 @@ const char *leat_tls_stream_server_name(const struct leat_stream *stream);
  * it showed none. That it was verified is a matter of the context's configuration. */
 bool leat_tls_stream_add_peer(const struct leat_stream *stream, struct leat_text *text);
 
+/* Likewise the first common name in that subject, such as "orders"; nothing if it has none. */
+bool leat_tls_stream_add_common_name(const struct leat_stream *stream, struct leat_text *text);
+
 #endif

@@ -30,6 +30,7 @@ struct leat_tls_trust {
     size_t refs; /* under the set's lock */
     struct leat_tls_digest digest;
     struct leat_tls_trust_info info;
+    bool has_its_crl; /* one of the revocation lists is of one of the authorities */
     X509_STORE *store;
     STACK_OF(X509_NAME) * names; /* NULL if they are too many */
 };
@@ -93,6 +94,13 @@ static bool add_cert(struct leat_tls_trust *trust, X509 *cert)
     return false;
 }
 
+/* Whether TRUST holds the authority that CRL is of. Only for who makes it: there is no lock. */
+static bool has_issuer(const struct leat_tls_trust *trust, const X509_CRL *crl)
+{
+    return X509_OBJECT_retrieve_by_subject(X509_STORE_get0_objects(trust->store), X509_LU_X509,
+                                           X509_CRL_get_issuer(crl)) != NULL;
+}
+
 static bool add_crl(struct leat_tls_trust *trust, X509_CRL *crl)
 {
     int64_t until = leat_tls_cert_seconds(X509_CRL_get0_nextUpdate(crl));
@@ -100,6 +108,7 @@ static bool add_crl(struct leat_tls_trust *trust, X509_CRL *crl)
     if (X509_CRL_get0_nextUpdate(crl) != NULL && until < trust->info.crl_next_until)
         trust->info.crl_next_until = until;
     trust->info.crls++;
+    trust->has_its_crl = trust->has_its_crl || has_issuer(trust, crl);
     return X509_STORE_add_crl(trust->store, crl) == 1;
 }
 
@@ -146,6 +155,27 @@ static void insert(struct leat_tls_trusts *trusts, struct leat_tls_trust *trust)
     (void)pthread_mutex_unlock(&trusts->lock);
 }
 
+/* Has lists, if there are any, looked at. Every chain ends at an authority of ours and needs its
+ * list, so without one of those no certificate would be accepted. */
+static enum leat_status use_crls(struct leat_tls_trust *trust,
+                                 const struct leat_tls_trust_parts *parts, struct leat_error *err)
+{
+    size_t first = 0;
+
+    if (trust->info.crls == 0)
+        return LEAT_OK;
+    if (X509_STORE_set_flags(trust->store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) != 1)
+        return out_of_memory(err);
+    if (trust->has_its_crl)
+        return LEAT_OK;
+    while (!parts->at[first].is_crl)
+        first++;
+    return leat_error_set(err, LEAT_EUSAGE, 0,
+                          "CRL file %s: it has no revocation list of an authority that is trusted, "
+                          "so no certificate would be accepted; it has to have one of each",
+                          leat_tls_shown(parts->at[first].path));
+}
+
 /* Makes a store of PARTS and puts it into TRUSTS. */
 static enum leat_status parse(struct leat_tls_trusts *trusts,
                               const struct leat_tls_trust_parts *parts, struct leat_tls_trust **out,
@@ -166,9 +196,8 @@ static enum leat_status parse(struct leat_tls_trusts *trusts,
         status = out_of_memory(err);
     for (size_t i = 0; i < parts->count && status == LEAT_OK; i++)
         status = add_part(trust, &parts->at[i], err);
-    if (status == LEAT_OK && trust->info.crls > 0 &&
-        X509_STORE_set_flags(trust->store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) != 1)
-        status = out_of_memory(err);
+    if (status == LEAT_OK)
+        status = use_crls(trust, parts, err);
     if (status != LEAT_OK) {
         discard(trust);
         return status;

@@ -145,7 +145,8 @@ class Leg:
 
     def __init__(self, sock):
         sock.settimeout(SECONDS)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sock = sock
         self.frames_in = collections.Counter()
 
@@ -221,14 +222,18 @@ CAPABILITIES = {"authentication_failure_close": True, "connection.blocked": True
 
 
 class Client(Leg):
-    """A client's leg to PORT on loopback, with TLS if CONTEXT is given. Nothing is sent yet.
+    """A client's leg to PORT on loopback, or to the UNIX socket whose path that is, with TLS if
+    CONTEXT is given. Nothing is sent yet but FIRST, bytes that go ahead of TLS.
 
     It comes from SOURCE_PORT if that is not 0, and the kernel holds about RECEIVE_BUFFER bytes
-    for it if that is not 0.
+    for it if that is not 0. SERVER_NAME is what TLS asks for, None for nothing, and RESUMED the
+    ssl.SSLSession that it offers.
     """
 
-    def __init__(self, port, context=None, source_port=0, receive_buffer=0):
-        sock = socket.socket()
+    def __init__(self, port, context=None, source_port=0, receive_buffer=0, first=b"",
+                 server_name="localhost", resumed=None):
+        is_unix = not isinstance(port, int)
+        sock = socket.socket(socket.AF_UNIX if is_unix else socket.AF_INET)
         sock.settimeout(SECONDS)
         try:
             if receive_buffer:
@@ -236,9 +241,10 @@ class Client(Leg):
             if source_port:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 sock.bind(("127.0.0.1", source_port))
-            sock.connect(("127.0.0.1", port))
+            sock.connect(str(port) if is_unix else ("127.0.0.1", port))
+            sock.sendall(first)
             if context:
-                sock = context.wrap_socket(sock, server_hostname="localhost")
+                sock = context.wrap_socket(sock, server_hostname=server_name, session=resumed)
         except BaseException:
             sock.close()
             raise
@@ -410,20 +416,27 @@ def recording(tune=DEFAULT_TUNE, gate=None):
 
 
 class Broker:
-    """Listens on loopback and runs SCRIPT(session) in a thread for each connection.
+    """Listens on loopback and runs SCRIPT(session) in a thread for each connection. ADDRESS is a
+    host and port other than 127.0.0.1 and any, or the path of a UNIX socket.
 
     `sessions` are all that came. A script that fails for another reason than its peer's end
     makes stop() fail.
     """
 
-    def __init__(self, script, context=None):
+    def __init__(self, script, context=None, address=("127.0.0.1", 0)):
         self.script, self.context = script, context
         self.sessions, self.failures = [], []
         self.stopping = threading.Event()
         self._news = threading.Condition()
         self._threads = []
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-        self.port = self._listener.getsockname()[1]
+        if isinstance(address, tuple):
+            family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+            self._listener = socket.create_server(address, family=family, backlog=1024)
+            self.port = self._listener.getsockname()[1]
+        else:
+            self._listener = socket.socket(socket.AF_UNIX)
+            self._listener.bind(str(address))
+            self._listener.listen(1024)
         self._acceptor = threading.Thread(target=self._accept, daemon=True)
         self._acceptor.start()
 

@@ -9,7 +9,8 @@ OTHER_NAMES = "DNS:elsewhere.example"
 LONG_AGO = ["-startdate", "20200101000000Z", "-enddate", "20200201000000Z"]
 
 
-def _openssl(*args):
+def openssl(*args):
+    """Runs openssl with ARGS, which must succeed."""
     done = subprocess.run(["openssl", *map(str, args)], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:
@@ -48,14 +49,14 @@ class Certs:
 
     def _key(self, name, algorithm, option):
         path = self.dir / name
-        _openssl("genpkey", "-algorithm", algorithm, "-pkeyopt", option, "-out", path)
+        openssl("genpkey", "-algorithm", algorithm, "-pkeyopt", option, "-out", path)
         path.chmod(0o600)
         return path
 
     def _authority(self, name):
         key = self._key(f"{name}_key.pem", "EC", "ec_paramgen_curve:P-256")
         path = self.dir / f"{name}.pem"
-        _openssl("req", "-new", "-x509", "-key", key, "-days", 30, "-out", path, "-subj",
+        openssl("req", "-new", "-x509", "-key", key, "-days", 30, "-out", path, "-subj",
                  f"/CN=leat test authority {name}",
                  "-addext", "keyUsage=critical,keyCertSign,cRLSign")
         return path
@@ -71,7 +72,7 @@ class Certs:
             f"[leaf]\nsubjectAltName={names}\nbasicConstraints=critical,CA:FALSE\n"
             "extendedKeyUsage=serverAuth\nsubjectKeyIdentifier=hash\n"
             "authorityKeyIdentifier=keyid\n")
-        _openssl("req", "-new", "-key", key, "-subj", f"/CN={name}", "-out", request)
-        _openssl("ca", "-batch", "-notext", "-config", config, "-cert", self.ca, "-keyfile",
+        openssl("req", "-new", "-key", key, "-subj", f"/CN={name}", "-out", request)
+        openssl("ca", "-batch", "-notext", "-config", config, "-cert", self.ca, "-keyfile",
                  self.dir / "ca_key.pem", "-in", request, "-out", path, *dates)
         return path

@@ -70,6 +70,15 @@ def pause(seconds):
     threading.Event().wait(seconds)
 
 
+def await_true(condition, seconds=SECONDS):
+    """Waits until CONDITION() is true."""
+    for _ in range(int(seconds / POLL_SECONDS)):
+        if condition():
+            return
+        pause(POLL_SECONDS)
+    raise AssertionError("what is waited for did not come")
+
+
 def wait_status(leat, condition, seconds=SECONDS):
     """Asks leat for its counters until CONDITION(status) holds; returns the status."""
     for _ in range(int(seconds / POLL_SECONDS)):

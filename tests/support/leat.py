@@ -53,7 +53,8 @@ def run(*args, seconds=START_SECONDS):
 
 
 class Leat:
-    """A running leat; ready, with its `ports` in the order of its listeners, once constructed.
+    """A running leat; ready, with its `ports`, or paths of UNIX sockets, in the order of its
+    listeners, once constructed.
 
     LISTEN and BACKEND are URLs or lists of them, MORE further arguments. CERTS, a certs.Certs,
     gives the certificate for amqps:// listeners, if there are any. DESCRIPTORS, if given, is how
@@ -70,7 +71,7 @@ class Leat:
             argv += ["--listen", url]
         for url in backend:
             argv += ["--backend", url]
-        if certs and any(url.startswith("amqps:") for url in listen):
+        if certs and any(url.startswith("amqps") for url in listen):
             argv += ["--cert", certs.cert, "--key", certs.key]
         argv += ["-c", file] if file else []
         argv += more
@@ -88,7 +89,8 @@ class Leat:
         except BaseException:
             self.kill()
             raise
-        self.ports = [int(line.fields["on"].rsplit(":", 1)[1]) for line in ready]
+        ends = [line.fields["on"].rsplit(":", 1)[1] for line in ready]
+        self.ports = [int(end) if end.isdigit() else end.removeprefix("//") for end in ends]
         self.port = self.ports[0]
         self.ready_at = len(self.lines)  # where the lines about sessions begin
 

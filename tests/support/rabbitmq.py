@@ -24,6 +24,7 @@ USERS = {"guest": "guest", "app": "secret-of-app"}
 VHOSTS = ["/", "other"]
 START_SECONDS = 120
 PROTOCOL_HEADER = b"AMQP\0\0\x09\x01"
+PROXY_HEADER = b"PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\n"
 
 
 def _password_hash(password):
@@ -53,13 +54,14 @@ class RabbitMQ:
     """One node. `port` and, with CERTS, `tls_port` are ready when the constructor returns.
 
     HEARTBEAT is what the node offers, 0 for none. CERTS is a certs.Certs: its good certificate
-    is served on `tls_port`. ON_WAIT, if given, is called a few times a second while it starts.
+    is served on `tls_port`. EXPECTS_PROXY makes it want a PROXY header first. ON_WAIT, if given, is called a few times a second while it starts.
     """
 
-    def __init__(self, heartbeat=60, certs=None, on_wait=None):
+    def __init__(self, heartbeat=60, certs=None, on_wait=None, expects_proxy=False):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="leat-rabbitmq-"))
         self.heartbeat = heartbeat
         self.certs = certs
+        self.expects_proxy = expects_proxy
         self.port, self.tls_port, self._epmd_port, self._dist_port = process.free_ports(4)
         self.log = self.dir / "rabbit.log"
         self._epmd = self._server = None
@@ -75,6 +77,7 @@ class RabbitMQ:
         conf = [
             f"listeners.tcp.1 = 127.0.0.1:{self.port}",
             f"heartbeat = {self.heartbeat}",
+            f"proxy_protocol = {str(self.expects_proxy).lower()}",
             f"load_definitions = {self.dir}/definitions.json",
             "log.file.level = info",
             f"vm_memory_high_watermark.absolute = {MEMORY}",
@@ -155,6 +158,8 @@ class RabbitMQ:
             return False
         try:
             with socket.create_connection(("127.0.0.1", self.port), 5) as probe:
+                if self.expects_proxy:
+                    probe.sendall(PROXY_HEADER)
                 probe.sendall(PROTOCOL_HEADER)
                 return probe.recv(1) == b"\x01"
         except OSError:
@@ -173,9 +178,10 @@ class RabbitMQ:
         return self.log_text()
 
     def control(self, *command):
-        """Runs a command of rabbitmqctl's."""
-        subprocess.run([CONTROL, *command], env=self._environment(), cwd=self.dir, check=True,
-                       stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        """Runs a command of rabbitmqctl's; returns what it printed."""
+        return subprocess.run([CONTROL, *command], env=self._environment(), cwd=self.dir,
+                              check=True, stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=60, text=True).stdout
 
     def kill(self):
         """Ends the node as a crash would."""

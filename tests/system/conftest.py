@@ -14,7 +14,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 # The path above has to be set before.
 import amqp_wire  # noqa: E402
+import authority  # noqa: E402
 import certs as certificates  # noqa: E402
+import dns as names  # noqa: E402
 import leat as leats  # noqa: E402
 import rabbitmq  # noqa: E402
 
@@ -51,6 +53,12 @@ def certs(tmp_path_factory):
 def tls(certs):
     """The context of a client that verifies."""
     return certs.client_context()
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory):
+    """Certificates of servers and clients, good and bad."""
+    return authority.World(tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture(scope="session")
@@ -109,12 +117,44 @@ def run_file(tmp_path):
 
 
 @pytest.fixture
+def run_asked(run_file, tmp_path):
+    """Starts leats as run_file does, with a control socket, whose path is the leat's `socket`."""
+    def run(text, **options):
+        path = tmp_path / f"{len(list(tmp_path.glob('*.yaml')))}.sock"
+        leat = run_file(f"control: {{ socket: {path.name} }}\n" + text, **options)
+        leat.socket = path
+        return leat
+
+    return run
+
+
+@pytest.fixture
+def serving(run_broker):
+    """A scripted broker that opens sessions."""
+    return run_broker(amqp_wire.serving(amqp_wire.NO_HEARTBEAT))
+
+
+@pytest.fixture
 def run_broker():
     """Starts scripted brokers; ends and checks them after the test."""
     running = []
 
-    def run(script, context=None):
-        running.append(amqp_wire.Broker(script, context))
+    def run(script, context=None, **options):
+        running.append(amqp_wire.Broker(script, context, **options))
+        return running[-1]
+
+    yield run
+    for one in running:
+        one.stop()
+
+
+@pytest.fixture
+def run_dns():
+    """Starts DNS servers with dns.Dns's options."""
+    running = []
+
+    def run(**options):
+        running.append(names.Dns(**options))
         return running[-1]
 
     yield run

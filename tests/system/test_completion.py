@@ -39,9 +39,9 @@ def complete(*words, socket="/nonexistent"):
     (["config", ""], {"show"}), (["help", ""], VERBS - {"help"}), (["status", ""], set()),
     (["-"], {"--json", "--socket", "--help", "--version"}),
     (["sessions", "--v"], {"--version", "--vhost"}), (["status", "--vh"], set()),
-    (["sessions", "--state", ""], {"tls", "handshake", "search", "open", "closing", "ending"}),
+    (["sessions", "--state", ""], {"proxy", "tls", "handshake", "search", "open", "closing", "ending"}),
     (["sessions", "--state", "=", "o"], {"open"}), (["sessions", "--state", "="],
-     {"tls", "handshake", "search", "open", "closing", "ending"}),
+     {"proxy", "tls", "handshake", "search", "open", "closing", "ending"}),
     (["sessions", "--client", ""], set()),
     # Nothing answers there, and nothing is said about it.
     (["session", ""], set()), (["sessions", "--vhost", ""], set()),

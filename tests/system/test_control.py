@@ -15,7 +15,7 @@ import leat as leats
 GONE = (320, "CONNECTION_FORCED - closed by the operator")
 TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 SESSION_MEMBERS = {
-    "id", "state", "client", "listener", "user", "vhost", "farm", "backend", "backend_address",
+    "id", "state", "client", "via", "listener", "user", "vhost", "farm", "backend", "backend_address",
     "seconds", "tls", "backend_tls", "heartbeat_s", "frame_max", "channel_max", "bytes_in",
     "bytes_out", "frames_in", "frames_out", "queued_to_client", "queued_to_broker", "waits"}
 

@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "base/text.h"
+#include "proxy/config_place.h"
 #include "proxy/config_yaml.h"
 #include "proxy/snapshot.h"
 #include "tls/server.h"
@@ -149,34 +151,73 @@ static const char *date(int64_t seconds, char buf[32])
 
 /* What `leat check` finds about certificates: the first that is not valid now. */
 struct dates {
+    const char *file;
+    int64_t now;
     enum leat_status status;
     struct leat_error *err;
 };
 
-static void check_dates(void *arg, const char *place, struct leat_tls_ctx *ctx)
+/* Notes that KEY of the item at PLACE, on LINE, is WRONG. */
+static void note(struct dates *dates, const char *place, unsigned line, const char *key,
+                 const char *wrong)
+{
+    char buf[400];
+    struct leat_text text;
+
+    leat_text_init(&text, buf, sizeof(buf));
+    leat_place_add_file(&text, line > 0 ? dates->file : NULL, line);
+    leat_text_add(&text, "%s.%s: %s", place, key, wrong);
+    dates->status = leat_error_set(dates->err, LEAT_EUSAGE, 0, "%s", buf);
+}
+
+/* Looks at what CTX, configured at PLACE, verifies peers by. */
+static void check_trust(struct dates *dates, const struct leat_snapshot_ctx_place *place,
+                        const struct leat_tls_ctx *ctx)
+{
+    const struct leat_tls_trust_info *trust = leat_tls_ctx_trust(ctx);
+    char day[32], wrong[100];
+
+    if (leat_tls_ctx_trusts_only_expired(ctx, dates->now)) {
+        note(dates, place->path, place->ca_line, place->ca_key,
+             "all authorities in it have expired");
+    } else if (trust != NULL && trust->crls > 0 && trust->crl_next_until < dates->now) {
+        (void)snprintf(wrong, sizeof(wrong), "a revocation list is out of date since %s",
+                       date(trust->crl_next_until, day));
+        note(dates, place->path, place->crl_line, "crl", wrong);
+    }
+}
+
+/* Looks at the certificate that CTX, configured at PLACE, shows. */
+static void check_certificate(struct dates *dates, const struct leat_snapshot_ctx_place *place,
+                              const struct leat_tls_ctx *ctx)
+{
+    const char *cert = leat_tls_config_cert_file(leat_tls_ctx_config(ctx));
+    int64_t from, until;
+    char day[32], wrong[300];
+
+    if (!leat_tls_ctx_validity(ctx, &from, &until))
+        return;
+    if (dates->now >= from && dates->now <= until) {
+        (void)printf("%s.cert: %s is valid until %s%s\n", place->path, cert, date(until, day),
+                     until - dates->now < LEAT_TLS_RENEW_S ? ": renew it soon" : "");
+        return;
+    }
+    bool is_early = dates->now < from;
+    (void)snprintf(wrong, sizeof(wrong), "%s %s %s", cert,
+                   is_early ? "is not valid before" : "has expired on",
+                   date(is_early ? from : until, day));
+    note(dates, place->path, place->cert_line, "cert", wrong);
+}
+
+static void check_dates(void *arg, const struct leat_snapshot_ctx_place *place,
+                        struct leat_tls_ctx *ctx)
 {
     struct dates *dates = arg;
-    const char *cert = leat_tls_config_cert_file(leat_tls_ctx_config(ctx));
-    int64_t from, until, now = (int64_t)time(NULL);
-    char text[32];
 
-    if (dates->status != LEAT_OK)
-        return;
-    if (leat_tls_ctx_trusts_only_expired(ctx, now))
-        dates->status = leat_error_set(dates->err, LEAT_EUSAGE, 0,
-                                       "%s: all authorities that it trusts have expired", place);
-    if (!leat_tls_ctx_validity(ctx, &from, &until) || dates->status != LEAT_OK)
-        return;
-    if (now < from)
-        dates->status =
-            leat_error_set(dates->err, LEAT_EUSAGE, 0, "%s.cert: %s is not valid before %s", place,
-                           cert, date(from, text));
-    else if (now > until)
-        dates->status = leat_error_set(dates->err, LEAT_EUSAGE, 0, "%s.cert: %s has expired on %s",
-                                       place, cert, date(until, text));
-    else
-        (void)printf("%s.cert: %s is valid until %s%s\n", place, cert, date(until, text),
-                     until - now < LEAT_TLS_RENEW_S ? ": renew it soon" : "");
+    if (dates->status == LEAT_OK)
+        check_trust(dates, place, ctx);
+    if (dates->status == LEAT_OK)
+        check_certificate(dates, place, ctx);
 }
 
 /* Says what would keep leat from making its control socket. The directory may be made by whoever
@@ -210,7 +251,8 @@ static enum leat_status check_control(const char *path, struct leat_error *err)
 enum leat_status leat_command_check(const struct leat_snapshot *snapshot, struct leat_error *err)
 {
     const struct leat_config *config = snapshot->config;
-    struct dates dates = {.status = LEAT_OK, .err = err};
+    struct dates dates = {
+        .file = config->file, .now = (int64_t)time(NULL), .status = LEAT_OK, .err = err};
 
     leat_snapshot_each_ctx(snapshot, check_dates, &dates);
     if (dates.status != LEAT_OK)

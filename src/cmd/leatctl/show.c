@@ -104,11 +104,26 @@ static const struct leat_field context_fields[] = {
     TEXT("used by", "used_by"),
     TEXT_OR("certificate", "cert", ""),
     TEXT_OR("subject", "subject", ""),
+    TEXT_OR("issuer", "issuer", ""),
     TEXT_OR("names", "names", ""),
     TEXT_OR("valid from", "not_before", ""),
     TEXT_OR("valid until", "not_after", ""),
     TEXT_OR("days left", "days_left", ""),
-    TEXT_OR("authorities", "ca", ""),
+};
+
+/* Of contexts that verify the other side. */
+static const struct leat_field trust_fields[] = {
+    TEXT_OR("trusts", "ca", "the system's authorities"), TEXT("authorities", "authorities"),
+    TEXT("the last until", "authorities_until"),         TEXT_OR("revocation lists", "crls", ""),
+    TEXT_OR("next update", "crl_next_update", ""),
+};
+
+/* Of backends' contexts, which are made when they are first needed. */
+static const struct leat_field cache_fields[] = {
+    TEXT("for backends", "cache.entries"),   TEXT("found ready", "cache.hits"),
+    TEXT("had to wait", "cache.misses"),     TEXT("built", "cache.builds"),
+    TEXT("failed builds", "cache.failures"), TEXT("files looked at", "cache.rechecks"),
+    TEXT("put out", "cache.evictions"),      TEXT("trust stores", "trust_stores"),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -217,15 +232,33 @@ static enum leat_status show_backends(const struct leat_order *order, const json
     return status;
 }
 
+static enum leat_status show_context(const json_t *context, FILE *out)
+{
+    char failure[LEAT_WORDS_MAX];
+    enum leat_status status =
+        leat_fields_print(context_fields, COUNT(context_fields), context, out);
+
+    if (status == LEAT_OK && json_object_get(context, "authorities") != NULL)
+        status = leat_fields_print(trust_fields, COUNT(trust_fields), context, out);
+    else if (json_is_true(json_object_get(context, "insecure_skip_verify")))
+        (void)fputs("trusts              anyone: insecure_skip_verify\n", out);
+    if (json_is_string(json_object_get(context, "failure")))
+        (void)fprintf(out, "not read again      %s\n",
+                      leat_field_text(context, "failure", failure));
+    (void)fputs("\n", out);
+    return status;
+}
+
 static enum leat_status show_tls(const struct leat_order *order, const json_t *answer, FILE *out)
 {
     const json_t *contexts = json_object_get(answer, "contexts");
     enum leat_status status = json_is_array(contexts) ? LEAT_OK : LEAT_EPROTOCOL;
 
     (void)order;
-    for (size_t i = 0; status == LEAT_OK && i < json_array_size(contexts); i++) {
-        status = leat_fields_print(context_fields, COUNT(context_fields),
-                                   json_array_get(contexts, i), out);
+    for (size_t i = 0; status == LEAT_OK && i < json_array_size(contexts); i++)
+        status = show_context(json_array_get(contexts, i), out);
+    if (status == LEAT_OK && json_is_object(json_object_get(answer, "cache"))) {
+        status = leat_fields_print(cache_fields, COUNT(cache_fields), answer, out);
         (void)fputs("\n", out);
     }
     if (status == LEAT_OK)

@@ -17,7 +17,7 @@ static const struct leat_verb verbs[] = {
      "  --backend B    at this backend: its name, or its address\n"
      "  --client C     from this address, with or without the port\n"
      "  --listener L   that came to this listener\n"
-     "  --state S      tls, handshake, search, open, closing or ending\n\n"
+     "  --state S      proxy, tls, handshake, search, open, closing or ending\n\n"
      "  --follow       instead of the list: a line when a session opens or ends, until Ctrl-C\n"},
     {"session", LEAT_VERB_SESSION, "ID show|close|kill|trace", "look at one session, or end it",
      "  show    all that is known about it\n"

@@ -46,6 +46,29 @@ static void the_next_is_tried_at_once_when_one_refuses(void **state)
     close_hosts(&hosts);
 }
 
+static void a_turn_says_with_which_address_to_begin(void **state)
+{
+    struct rig *rig = *state;
+    struct hosts hosts;
+    open_hosts(&hosts, "127.0.0.2", "127.0.0.3");
+    for (size_t turn = 0; turn < 4; turn++) {
+        struct caller caller = {0};
+        struct leat_connect_target target = {.addrs = hosts.addrs, .addr_count = 2, .turn = turn};
+        begin(rig, &caller, &target);
+        TURN_UNTIL(rig->loop, caller.calls > 0);
+        assert_connected_to(&caller, &hosts.addrs[turn % 2]);
+        end(&caller);
+    }
+    close_host(&hosts, 1);
+    struct caller caller = {0};
+    struct leat_connect_target target = {.addrs = hosts.addrs, .addr_count = 2, .turn = 1};
+    begin(rig, &caller, &target);
+    TURN_UNTIL(rig->loop, caller.calls > 0);
+    assert_connected_to(&caller, &hosts.addrs[0]); /* round to the first */
+    end(&caller);
+    close_hosts(&hosts);
+}
+
 static void one_that_does_not_answer_is_not_waited_for(void **state)
 {
     struct rig *rig = *state;
@@ -258,6 +281,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_RIG(one_address_is_one_connect),
         WITH_RIG(the_next_is_tried_at_once_when_one_refuses),
+        WITH_RIG(a_turn_says_with_which_address_to_begin),
         WITH_RIG(one_that_does_not_answer_is_not_waited_for),
         WITH_RIG(the_delay_can_be_set_and_there_is_no_deadline),
         WITH_RIG(all_that_failed_is_named),

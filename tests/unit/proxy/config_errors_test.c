@@ -382,10 +382,41 @@ static void names_lead_somewhere(void **state)
     REFUSE_ALL(wrong);
 }
 
+#define LISTENER(keys) "backends: {r: {address: 'amqp://10.0.0.1'}}\nlisteners:\n- {" keys "}\n"
+
+static void names_proxies_and_sockets_are_judged(void **state)
+{
+    static const struct wrong wrong[] = {
+        {NEEDED "dns: {servers: [ns.example]}\n",
+         "leat.yaml:4: dns.servers: expected a numeric address like 127.0.0.1:5672 or "
+         "[::1]:5672, got \"ns.example\""},
+        {NEEDED "dns: {servers: ['10.0.0.1:0']}\n",
+         "leat.yaml:4: dns.servers: a server has a port, got \"10.0.0.1:0\""},
+        {NEEDED "dns: {servers: [a, a, a, a, a, a, a, a, a]}\n",
+         "leat.yaml:4: dns.servers: expected at most 8 servers, got 9"},
+        {LISTENER("address: 'amqp://127.0.0.1:1', proxy_protocol: [unix]"),
+         "leat.yaml:3: listeners[0].proxy_protocol: unix is only for a UNIX socket"},
+        {LISTENER("address: 'amqp+unix:///a', proxy_protocol: [10.0.0.1]"),
+         "leat.yaml:3: listeners[0].proxy_protocol: over a UNIX socket it can only be [unix]"},
+        {LISTENER("address: 'amqp://127.0.0.1:1', mode: 0600"),
+         "leat.yaml:3: listeners[0].mode: only a UNIX socket has one"},
+        {LISTENER("address: 'amqp+unix:///a', mode: 0668"),
+         "leat.yaml:3: listeners[0].mode: expected three octal digits, such as 0660 or 0666"},
+        {LISTENER("address: 'amqp+unix:///a', mode: 1777"),
+         "leat.yaml:3: listeners[0].mode: expected three octal digits, such as 0660 or 0666"},
+        {NEEDED "  r2: {address: 'amqp://10.0.0.2', proxy_protocol: v3}\n",
+         "leat.yaml:4: backends.r2.proxy_protocol: expected none, v1 or v2, got \"v3\""},
+    };
+
+    (void)state;
+    REFUSE_ALL(wrong);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_judged),
+        cmocka_unit_test(names_proxies_and_sockets_are_judged),
         cmocka_unit_test(unknown_keys_are_refused),
         cmocka_unit_test(nothing_is_there_twice),
         cmocka_unit_test(kinds_are_told_apart),

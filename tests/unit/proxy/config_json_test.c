@@ -68,31 +68,35 @@ static void what_is_shown_is_taken_and_shown_the_same(void **state)
                       "control: {socket: leat.sock}\n"
                       "tune: {frame_max: 5000, heartbeat: 0}\n"
                       "timeouts: {tls: 1500ms, connect: 2m, search: 3h}\n"
+                      "dns: {servers: [10.0.0.1, '[::1]:5353'], timeout: 2s, ttl_max: 1m}\n"
                       "limits: {sessions: 7, initial_frame: 1MiB, queue: 2GiB}\n");
 }
 
 static void what_is_said_of_tls_is_shown_too(void **state)
 {
     (void)state;
-    assert_round_trip("listeners:\n"
-                      "  - {address: 'amqp+unix:///run/a.sock'}\n"
-                      "  - {address: 'amqps+unix:///run/b.sock', cert: c.pem, key: k.pem}\n"
-                      "  - address: amqps://127.0.0.1:1\n"
-                      "    cert: c.pem\n"
-                      "    key: k.pem\n"
-                      "    key_passphrase: p.txt\n"
-                      "    client_ca: ca.pem\n"
-                      "    crl: x.crl\n"
-                      "    min_version: TLSv1.3\n"
-                      "    ciphersuites: TLS_AES_128_GCM_SHA256\n"
-                      "    certificates: [a, b]\n"
-                      "certificates:\n"
-                      "  a: {cert: a.pem, key: a.key, names: [a.example], min_version: TLSv1.2}\n"
-                      "  b: {cert: b.pem, key: b.key, client_certificate: none}\n"
-                      "backends:\n"
-                      "  r1: {address: 'amqp://rabbit.example:1'}\n"
-                      "  r2: {address: 'amqps://rabbit.example', cert: l.pem, key: l.key}\n"
-                      "  r3: {address: 'amqps+unix:///run/r.sock', insecure_skip_verify: true}\n");
+    assert_round_trip(
+        "listeners:\n"
+        "  - {address: 'amqp+unix:///run/a.sock'}\n"
+        "  - {address: 'amqp+unix:///run/c.sock', mode: 666, proxy_protocol: [unix]}\n"
+        "  - {address: 'amqp://127.0.0.1:2', proxy_protocol: [10.0.0.0/8, '::1']}\n"
+        "  - {address: 'amqps+unix:///run/b.sock', cert: c.pem, key: k.pem}\n"
+        "  - address: amqps://127.0.0.1:1\n"
+        "    cert: c.pem\n"
+        "    key: k.pem\n"
+        "    key_passphrase: p.txt\n"
+        "    client_ca: ca.pem\n"
+        "    crl: x.crl\n"
+        "    min_version: TLSv1.3\n"
+        "    ciphersuites: TLS_AES_128_GCM_SHA256\n"
+        "    certificates: [a, b]\n"
+        "certificates:\n"
+        "  a: {cert: a.pem, key: a.key, names: [a.example], min_version: TLSv1.2}\n"
+        "  b: {cert: b.pem, key: b.key, client_certificate: none}\n"
+        "backends:\n"
+        "  r1: {address: 'amqp://rabbit.example:1', proxy_protocol: v1}\n"
+        "  r2: {address: 'amqps://rabbit.example', cert: l.pem, key: l.key}\n"
+        "  r3: {address: 'amqps+unix:///run/r.sock', insecure_skip_verify: true}\n");
 }
 
 static void values_are_as_a_person_writes_them(void **state)

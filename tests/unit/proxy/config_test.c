@@ -51,6 +51,8 @@ static void has_the_documented_defaults(void **state)
     assert_int_equal(config->frame_max, 131072);
     assert_int_equal(config->channel_max, 2047);
     assert_int_equal(config->heartbeat_ms, 60000);
+    assert_int_equal(config->dns_server_count, 0);
+    assert_int_equal(config->timeout_proxy_ms, 3000);
     assert_int_equal(config->timeout_close_ms, 10000);
     assert_int_equal(config->timeout_linger_ms, 5000);
     assert_int_equal(config->limit_session_queue_bytes, 512 * 1024);
@@ -75,6 +77,10 @@ static const struct number {
     {"tune.frame_max", MEMBER(frame_max), "", 1, 4096, 16777216},
     {"tune.channel_max", MEMBER(channel_max), "", 1, 1, 65535},
     {"tune.heartbeat", MEMBER(heartbeat_ms), "s", 1000, 0, 65535},
+    {"dns.timeout", MEMBER(dns_timeout_ms), "ms", 1, 100, 60000},
+    {"dns.tries", MEMBER(dns_tries), "", 1, 1, 10},
+    {"dns.ttl_max", MEMBER(dns_ttl_max_ms), "ms", 1, 1000, DAY_MS},
+    {"timeouts.proxy", MEMBER(timeout_proxy_ms), "ms", 1, 100, DAY_MS},
     {"timeouts.tls", MEMBER(timeout_tls_ms), "ms", 1, 100, DAY_MS},
     {"timeouts.handshake", MEMBER(timeout_handshake_ms), "ms", 1, 100, DAY_MS},
     {"timeouts.connect", MEMBER(timeout_connect_ms), "ms", 1, 100, DAY_MS},
@@ -320,8 +326,8 @@ static char *help(void)
 static void help_has_every_key(void **state)
 {
     static const char *const others[] = {
-        "listen", "cert",      "key",     "backend",        "backend-ca",    "backend-name",
-        "trace",  "log-level", "workers", "loopback_users", "control-socket"};
+        "listen", "cert",      "key",     "backend",        "backend-ca",     "backend-name",
+        "trace",  "log-level", "workers", "loopback_users", "control-socket", "dns.servers"};
     char *text = help(), option[64];
     size_t lines = 0;
 
@@ -362,7 +368,7 @@ static void help_shows_defaults_that_are_allowed(void **state)
         config_rig_set(config, line + 4, open + 1);
         shown++;
     }
-    assert_int_equal(shown, 23);
+    assert_int_equal(shown, 27);
     free(text);
 }
 

@@ -11,6 +11,7 @@
 
 #include "amqp/method.h"
 #include "base/str.h"
+#include "proxy/config_keys.h"
 
 static uint64_t tell_time(void *arg)
 {
@@ -33,10 +34,28 @@ bool rig_logged(const struct rig *rig, const char *text)
     return wire_has(&rig->lines, text);
 }
 
+/* Sets NAME, without PREFIX, in BASE, which TABLE describes. False if it has no such prefix. */
+static bool set_item(void *base, const struct leat_key_table *table, const char *prefix,
+                     const char *name, const char *value)
+{
+    struct leat_error err = {.text = ""};
+
+    if (strncmp(name, prefix, strlen(prefix)) != 0)
+        return false;
+    const struct leat_key *key = leat_key_find(table, leat_str_of(name + strlen(prefix)));
+    assert_non_null(key);
+    if (leat_key_set(base, key, leat_str_of(value), &err) != LEAT_OK)
+        fail_msg("%s", err.text);
+    return true;
+}
+
 static void set(struct rig *rig, const char *name, const char *value)
 {
     struct leat_error err = {.text = ""};
 
+    if (set_item(rig->config->listeners.at, &leat_listener_table, "listener.", name, value) ||
+        set_item(rig->config->backends.at, &leat_backend_table, "backend.", name, value))
+        return;
     if (leat_config_set_option(rig->config, leat_str_of(name), leat_str_of(value), &err) != LEAT_OK)
         fail_msg("%s", err.text);
 }

@@ -49,7 +49,7 @@ struct rig {
 };
 
 /* Options are pairs "name", "value"; NULL ends them. Some are given: a listener, as many backends
- * as BROKERS, which listen. */
+ * as BROKERS, which listen; "listener.KEY" and "backend.KEY" are keys of the first of these. */
 void rig_init(struct rig *rig, unsigned brokers, const char *const *options);
 
 /* Ends all and checks that no session and no count is left over. */

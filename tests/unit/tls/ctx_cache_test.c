@@ -153,6 +153,27 @@ static void files_are_looked_at_again_after_a_while(void **state)
     leat_tls_ctx_unref(fourth);
 }
 
+static void what_has_expired_is_looked_at_at_once(void **state)
+{
+    struct cache_side *f = *state;
+    struct leat_tls_ctx *first = cache_get(f, cache_config(f->ca, 1), NULL);
+    assert_null(cache_get(f, cache_config("/none/ca.pem", 1), NULL));
+    leat_tls_ctx_cache_expire(f->cache);
+    cache_touch(f, 1);
+    assert_int_equal(cache_counters(f).rechecks, 1);
+    cache_touch(f, 1);
+    assert_int_equal(cache_counters(f).rechecks, 1);
+    test_certs_replace(cache_certs.other_ca, f->ca);
+    leat_tls_ctx_cache_expire(f->cache);
+    struct leat_tls_ctx *second = cache_get(f, cache_config(f->ca, 1), NULL);
+    assert_ptr_not_equal(first, second);
+    assert_int_equal(cache_counters(f).failures, 1);
+    assert_null(cache_get(f, cache_config("/none/ca.pem", 1), NULL)); /* no back-off any more */
+    assert_int_equal(cache_counters(f).failures, 2);
+    leat_tls_ctx_unref(first);
+    leat_tls_ctx_unref(second);
+}
+
 static void note_error(void *arg, const struct leat_tls_ctx_cache_entry *entry)
 {
     struct leat_error *err = arg;
@@ -263,6 +284,7 @@ int main(void)
         CACHE_TEST(a_failure_reaches_all_and_is_remembered_for_a_while),
         CACHE_TEST(what_failed_may_succeed_later),
         CACHE_TEST(files_are_looked_at_again_after_a_while),
+        CACHE_TEST(what_has_expired_is_looked_at_at_once),
         CACHE_TEST(a_broken_file_keeps_the_last_good_one),
         CACHE_TEST(what_is_there_can_be_shown),
         CACHE_TEST(a_wrong_configuration_is_told_at_once),

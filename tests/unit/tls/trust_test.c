@@ -188,6 +188,14 @@ static void a_crl_file_must_hold_one(void **state)
     assert_bad(config_with(certs.ca, "/none/crl.pem"), "CRL file /none/crl.pem", "No such file");
 }
 
+static void a_crl_of_nobody_trusted_is_refused(void **state)
+{
+    char crl[TEST_PATH_MAX];
+    (void)state;
+    test_certs_crl(&certs, "foreign.pem", NULL, 5, crl);
+    assert_bad(config_with(certs.other_ca, crl), crl, "of an authority that is trusted");
+}
+
 static void the_system_has_authorities(void **state)
 {
     assert_return_code(setenv("SSL_CERT_FILE", certs.ca, 1), 0);
@@ -221,6 +229,7 @@ int main(void)
         TRUST_TEST(a_directory_is_read_whole),
         TRUST_TEST(what_is_wrong_with_a_directory_is_told),
         TRUST_TEST(a_crl_file_must_hold_one),
+        TRUST_TEST(a_crl_of_nobody_trusted_is_refused),
         TRUST_TEST(the_system_has_authorities),
         TRUST_TEST(who_verifies_nobody_has_no_store),
     };

@@ -231,6 +231,9 @@ static void a_client_shows_its_certificate(void **state)
     leat_text_init(&text, buf, sizeof(buf));
     assert_true(leat_tls_stream_add_peer(f->client.stream, &text));
     assert_string_equal(buf, "CN=leat test server");
+    leat_text_init(&text, buf, sizeof(buf));
+    assert_true(leat_tls_stream_add_common_name(f->client.stream, &text));
+    assert_string_equal(buf, "leat test server");
     assert_false(leat_tls_stream_is_resumed(f->client.stream));
 }
 
@@ -263,6 +266,7 @@ static void plain_streams_know_nothing_of_this(void **state)
     assert_null(leat_tls_stream_server_name(f->server.stream));
     assert_false(leat_tls_stream_is_resumed(f->server.stream));
     assert_false(leat_tls_stream_add_peer(f->server.stream, &text));
+    assert_false(leat_tls_stream_add_common_name(f->server.stream, &text));
 }
 
 int main(void)

@@ -55,6 +55,37 @@ static void sessions_are_a_table(void **state)
            "2 sessions\n");
 }
 
+static void tls_is_told_context_by_context(void **state)
+{
+    (void)state;
+    expect("tls",
+           "{\"ok\":true,\"builds\":2,\"contexts\":["
+           "{\"used_by\":[\"backends.a\"],\"ca\":null,\"authorities\":3,"
+           "\"authorities_until\":\"2036\",\"failure\":\"no \\u001b\"},"
+           "{\"used_by\":[\"backends.b\"],\"insecure_skip_verify\":true}],"
+           "\"cache\":{\"entries\":2,\"hits\":9,\"misses\":2,\"builds\":2,\"failures\":1,"
+           "\"rechecks\":4,\"evictions\":0},\"trust_stores\":{\"stores\":1,\"parses\":1}}",
+           "used by             backends.a\n"
+           "trusts              the system's authorities\n"
+           "authorities         3\n"
+           "the last until      2036\n"
+           "not read again      no \\x1b\n"
+           "\n"
+           "used by             backends.b\n"
+           "trusts              anyone: insecure_skip_verify\n"
+           "\n"
+           "for backends        2\n"
+           "found ready         9\n"
+           "had to wait         2\n"
+           "built               2\n"
+           "failed builds       1\n"
+           "files looked at     4\n"
+           "put out             0\n"
+           "trust stores        stores 1, parses 1\n"
+           "\n"
+           "2 contexts, 2 built since the start\n");
+}
+
 static void the_configuration_is_yaml(void **state)
 {
     (void)state;
@@ -87,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sessions_are_a_table),
+        cmocka_unit_test(tls_is_told_context_by_context),
         cmocka_unit_test(the_configuration_is_yaml),
         cmocka_unit_test(memory_may_be_short),
     };
