@@ -68,3 +68,14 @@ enum leat_status leat_error_set(struct leat_error *err, enum leat_status status,
     errno = saved_errno;
     return status;
 }
+
+enum leat_status leat_error_set_expected(struct leat_error *err, const char *expected,
+                                         struct leat_str got)
+{
+    char buf[160];
+    struct leat_text quoted;
+
+    leat_text_init(&quoted, buf, sizeof(buf));
+    leat_text_add_quoted(&quoted, got);
+    return leat_error_set(err, LEAT_EUSAGE, 0, "expected %s, got %s", expected, buf);
+}

@@ -55,11 +55,6 @@ uint32_t leat_reader_u32(struct leat_reader *reader)
     return (uint32_t)take_number(reader, 4);
 }
 
-uint64_t leat_reader_u64(struct leat_reader *reader)
-{
-    return take_number(reader, 8);
-}
-
 struct leat_str leat_reader_bytes(struct leat_reader *reader, size_t len)
 {
     const uint8_t *bytes = len > 0 ? take(reader, len) : reader->pos;

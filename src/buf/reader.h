@@ -31,7 +31,6 @@ size_t leat_reader_left(const struct leat_reader *reader);
 uint8_t leat_reader_u8(struct leat_reader *reader);
 uint16_t leat_reader_u16(struct leat_reader *reader);
 uint32_t leat_reader_u32(struct leat_reader *reader);
-uint64_t leat_reader_u64(struct leat_reader *reader);
 
 /* Returns the next LEN bytes, borrowed from the span. */
 struct leat_str leat_reader_bytes(struct leat_reader *reader, size_t len);

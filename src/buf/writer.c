@@ -55,11 +55,6 @@ void leat_writer_u32(struct leat_writer *writer, uint32_t value)
     put_number(writer, value, 4);
 }
 
-void leat_writer_u64(struct leat_writer *writer, uint64_t value)
-{
-    put_number(writer, value, 8);
-}
-
 void leat_writer_bytes(struct leat_writer *writer, struct leat_str bytes)
 {
     uint8_t *place;

@@ -29,7 +29,6 @@ void leat_writer_init(struct leat_writer *writer, void *buf, size_t cap);
 void leat_writer_u8(struct leat_writer *writer, uint8_t value);
 void leat_writer_u16(struct leat_writer *writer, uint16_t value);
 void leat_writer_u32(struct leat_writer *writer, uint32_t value);
-void leat_writer_u64(struct leat_writer *writer, uint64_t value);
 void leat_writer_bytes(struct leat_writer *writer, struct leat_str bytes);
 
 /* Writes BYTES behind their length in one octet; fails if there are more than 255. */

@@ -91,16 +91,6 @@ static bool parse_host(const struct parts *parts, uint16_t port, struct sockaddr
     return is_valid;
 }
 
-/* Says in ERR what was expected instead of TEXT. */
-static enum leat_status refuse(struct leat_str text, const char *expected, struct leat_error *err)
-{
-    char buf[160];
-    struct leat_text quoted;
-    leat_text_init(&quoted, buf, sizeof(buf));
-    leat_text_add_quoted(&quoted, text);
-    return leat_error_set(err, LEAT_EUSAGE, 0, "expected %s, got %s", expected, buf);
-}
-
 enum leat_status leat_addr_parse(struct leat_str text, uint16_t default_port, struct leat_addr *out,
                                  struct leat_error *err)
 {
@@ -109,11 +99,12 @@ enum leat_status leat_addr_parse(struct leat_str text, uint16_t default_port, st
     struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
     uint64_t port = default_port;
     if (!cut(text, &parts) || !parse_host(&parts, 0, &ss))
-        return refuse(text, form, err);
+        return leat_error_set_expected(err, form, text);
     if (!parts.has_port && default_port == 0)
-        return refuse(text, "an address with a port, like 127.0.0.1:5672 or [::1]:5672", err);
+        return leat_error_set_expected(
+            err, "an address with a port, like 127.0.0.1:5672 or [::1]:5672", text);
     if (parts.has_port && (!leat_parse_u64(parts.port, &port) || port > UINT16_MAX))
-        return refuse(text, "a port from 1 to 65535 after the address", err);
+        return leat_error_set_expected(err, "a port from 1 to 65535 after the address", text);
     (void)parse_host(&parts, (uint16_t)port, &ss);
     leat_addr_from_sockaddr(&ss, out);
     return LEAT_OK;
@@ -125,7 +116,7 @@ enum leat_status leat_addr_from_path(struct leat_str path, struct leat_addr *out
     struct sockaddr_un un = {.sun_family = AF_UNIX};
 
     if (path.len == 0 || memchr(path.ptr, '\0', path.len) != NULL)
-        return refuse(path, "the path of a UNIX socket", err);
+        return leat_error_set_expected(err, "the path of a UNIX socket", path);
     if (path.len > LEAT_ADDR_PATH_MAX)
         return leat_error_set(err, LEAT_EUSAGE, 0,
                               "the path of a UNIX socket can have no more than %d bytes, this one "
@@ -203,6 +194,17 @@ const char *leat_addr_host_text(const struct leat_addr *addr, char buf[LEAT_ADDR
     return buf;
 }
 
+/* A path may hold any bytes, and a peer may have chosen it: it can neither end a log line nor forge
+ * another. */
+static void add_path(struct leat_text *text, const struct sockaddr_un *un)
+{
+    for (size_t i = 0; i < LEAT_ADDR_PATH_MAX && un->sun_path[i] != '\0'; i++) {
+        unsigned char byte = (unsigned char)un->sun_path[i];
+        bool is_plain = byte > ' ' && byte < 0x7f && byte != '"' && byte != '\\';
+        leat_text_add(text, is_plain ? "%c" : "\\x%02x", byte);
+    }
+}
+
 const char *leat_addr_text(const struct leat_addr *addr, char buf[LEAT_ADDR_TEXT_MAX])
 {
     char host[LEAT_ADDR_TEXT_MAX];
@@ -227,11 +229,23 @@ const char *leat_addr_text(const struct leat_addr *addr, char buf[LEAT_ADDR_TEXT
         break;
     case AF_UNIX:
         memcpy(&un, &addr->ss, sizeof(un));
-        leat_text_add(&text, un.sun_path[0] == '\0' ? "unix" : "unix:%s", un.sun_path);
+        leat_text_add(&text, un.sun_path[0] == '\0' ? "unix" : "unix:");
+        add_path(&text, &un);
         break;
     default:
         leat_text_add(&text, "unknown");
     }
+    return buf;
+}
+
+const char *leat_addr_path(const struct leat_addr *addr, char buf[LEAT_ADDR_PATH_MAX + 1])
+{
+    struct sockaddr_un un = {.sun_path = ""};
+
+    if (addr->ss.ss_family == AF_UNIX)
+        memcpy(&un, &addr->ss, sizeof(un));
+    memcpy(buf, un.sun_path, LEAT_ADDR_PATH_MAX);
+    buf[LEAT_ADDR_PATH_MAX] = '\0';
     return buf;
 }
 
@@ -271,9 +285,12 @@ bool leat_addr_is_equal(const struct leat_addr *a, const struct leat_addr *b)
 {
     char a_text[LEAT_ADDR_TEXT_MAX], b_text[LEAT_ADDR_TEXT_MAX];
 
+    if (a->ss.ss_family != b->ss.ss_family)
+        return false;
+    if (a->ss.ss_family == AF_UNIX)
+        return memcmp(&a->ss, &b->ss, sizeof(struct sockaddr_un)) == 0;
     /* Their structs have parts that do not matter. */
-    return a->ss.ss_family == b->ss.ss_family &&
-           strcmp(leat_addr_text(a, a_text), leat_addr_text(b, b_text)) == 0;
+    return strcmp(leat_addr_text(a, a_text), leat_addr_text(b, b_text)) == 0;
 }
 
 bool leat_addr_is_served_by(const struct leat_addr *addr, const struct leat_addr *listener)
@@ -286,6 +303,22 @@ bool leat_addr_is_served_by(const struct leat_addr *addr, const struct leat_addr
     return (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0) &&
            addr->ss.ss_family == listener->ss.ss_family &&
            leat_addr_port(addr) == leat_addr_port(listener) && leat_addr_is_loopback(addr);
+}
+
+bool leat_addr_leads_to(const struct leat_addr *peer, const struct leat_addr *local,
+                        const struct leat_addr *listener)
+{
+    char host[LEAT_ADDR_TEXT_MAX], peer_host[LEAT_ADDR_TEXT_MAX];
+
+    if (leat_addr_is_served_by(peer, listener))
+        return true;
+    (void)leat_addr_host_text(listener, host);
+    if (strcmp(host, "0.0.0.0") != 0 && strcmp(host, "::") != 0)
+        return false;
+    (void)leat_addr_host_text(peer, peer_host);
+    return peer->ss.ss_family == listener->ss.ss_family &&
+           leat_addr_port(peer) == leat_addr_port(listener) &&
+           strcmp(peer_host, leat_addr_host_text(local, host)) == 0;
 }
 
 bool leat_addr_is_loopback(const struct leat_addr *addr)

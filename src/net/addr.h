@@ -46,11 +46,15 @@ bool leat_addr_parse_host(struct leat_str host, struct leat_addr *out);
 void leat_addr_from_sockaddr(const struct sockaddr_storage *ss, struct leat_addr *out);
 
 /* Writes "127.0.0.1:5672", "[::1]:5672" or "unix:/path" to BUF and returns BUF; "unix" for a
- * socket without a path, as those that connect are. */
+ * socket without a path, as those that connect are. Of a path, what is no plain character is shown
+ * as \xNN. */
 const char *leat_addr_text(const struct leat_addr *addr, char buf[LEAT_ADDR_TEXT_MAX]);
 
 /* Writes the same without brackets and port, as certificates have it, to BUF; returns BUF. */
 const char *leat_addr_host_text(const struct leat_addr *addr, char buf[LEAT_ADDR_TEXT_MAX]);
+
+/* Writes the path of a UNIX socket as it is to BUF, "" if it has none; returns BUF. */
+const char *leat_addr_path(const struct leat_addr *addr, char buf[LEAT_ADDR_PATH_MAX + 1]);
 
 /* The port of an IPv4 or IPv6 address, otherwise 0. */
 uint16_t leat_addr_port(const struct leat_addr *addr);
@@ -64,6 +68,11 @@ bool leat_addr_is_equal(const struct leat_addr *a, const struct leat_addr *b);
 /* Whether a socket that listens on LISTENER gets what connects to ADDR, on this machine: it is the
  * same address, or it listens on all and ADDR is loopback. */
 bool leat_addr_is_served_by(const struct leat_addr *addr, const struct leat_addr *listener);
+
+/* Whether a connection from LOCAL to PEER is one to LISTENER of this very machine: it listens on
+ * all addresses, and the connection is to one of the machine's own. */
+bool leat_addr_leads_to(const struct leat_addr *peer, const struct leat_addr *local,
+                        const struct leat_addr *listener);
 
 /* Whether ADDR is of 127.0.0.0/8 or ::1. */
 bool leat_addr_is_loopback(const struct leat_addr *addr);

@@ -17,16 +17,6 @@ static unsigned address_bits(int family)
     return family == AF_INET ? 32 : 128;
 }
 
-static enum leat_status refuse(struct leat_str text, const char *expected, struct leat_error *err)
-{
-    char buf[160];
-    struct leat_text quoted;
-
-    leat_text_init(&quoted, buf, sizeof(buf));
-    leat_text_add_quoted(&quoted, text);
-    return leat_error_set(err, LEAT_EUSAGE, 0, "expected %s, got %s", expected, buf);
-}
-
 static bool parse_ip(struct leat_str text, struct leat_cidr *out)
 {
     char ip[INET6_ADDRSTRLEN];
@@ -66,7 +56,7 @@ static enum leat_status refuse_bits(struct leat_str text, const struct leat_cidr
     leat_text_add(&buf,
                   "no address bits behind the prefix: %s/%u for the network, or the address alone",
                   inet_ntop(meant->family, meant->ip, ip, sizeof(ip)), meant->prefix);
-    return refuse(text, expected, err);
+    return leat_error_set_expected(err, expected, text);
 }
 
 enum leat_status leat_cidr_parse(struct leat_str text, struct leat_cidr *out,
@@ -79,15 +69,17 @@ enum leat_status leat_cidr_parse(struct leat_str text, struct leat_cidr *out,
     if (slash != NULL)
         ip.len = (size_t)(slash - text.ptr);
     if (text.len == 0 || !parse_ip(ip, &cidr))
-        return refuse(text, "a network like 10.0.0.0/8 or fd00::/8, or an address", err);
+        return leat_error_set_expected(err, "a network like 10.0.0.0/8 or fd00::/8, or an address",
+                                       text);
     if (slash != NULL) {
         struct leat_str digits = {slash + 1, text.len - ip.len - 1};
         uint64_t prefix;
         if (!leat_parse_u64(digits, &prefix) || prefix > cidr.prefix)
-            return refuse(text,
-                          cidr.family == AF_INET ? "a prefix from 0 to 32 behind the slash"
-                                                 : "a prefix from 0 to 128 behind the slash",
-                          err);
+            return leat_error_set_expected(err,
+                                           cidr.family == AF_INET
+                                               ? "a prefix from 0 to 32 behind the slash"
+                                               : "a prefix from 0 to 128 behind the slash",
+                                           text);
         cidr.prefix = (unsigned)prefix;
     }
     struct leat_cidr network = cidr;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "net/words.h"
+#include "net/conf_words.h"
 
 /* One name of one line. Files that block advertisements have a hundred thousand, so no more is kept
  * than where in the text it stands. */
@@ -53,10 +53,10 @@ static size_t collect(struct leat_str text, struct host *out)
     struct leat_addr parsed;
     size_t count = 0;
 
-    while (leat_words_line(&text, "#", &line)) {
-        if (!leat_words_next(&line, &addr) || !leat_addr_parse_host(addr, &parsed))
+    while (leat_conf_words_line(&text, "#", &line)) {
+        if (!leat_conf_words_next(&line, &addr) || !leat_addr_parse_host(addr, &parsed))
             continue;
-        while (leat_words_next(&line, &name)) {
+        while (leat_conf_words_next(&line, &name)) {
             if (out != NULL)
                 out[count] = (struct host){.name = without_dot(name), .addr = addr};
             count++;

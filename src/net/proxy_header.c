@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/un.h>
 
@@ -289,12 +290,13 @@ static enum leat_status parse_tlvs(struct whole *whole, struct leat_reader *read
 
 static void set_unix(struct leat_str path, struct leat_addr *out)
 {
-    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    struct sockaddr_storage ss = {.ss_family = AF_UNIX};
 
-    _Static_assert(sizeof(un.sun_path) == LEAT_PROXY_UNIX_PATH, "as the protocol has it");
-    memcpy(un.sun_path, path.ptr, path.len);
-    *out = (struct leat_addr){.len = sizeof(un)};
-    memcpy(&out->ss, &un, sizeof(un));
+    _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == LEAT_PROXY_UNIX_PATH,
+                   "as the protocol has it");
+    memcpy((char *)&ss + offsetof(struct sockaddr_un, sun_path), path.ptr, path.len);
+    leat_addr_from_sockaddr(&ss, out); /* which ends a path that has no NUL */
+    out->len = sizeof(struct sockaddr_un);
 }
 
 /* Takes both addresses, and the ports that follow them. */

@@ -6,7 +6,7 @@
 
 #include "base/parse.h"
 #include "base/str.h"
-#include "net/words.h"
+#include "net/conf_words.h"
 
 #define DNS_PORT 53
 
@@ -29,7 +29,7 @@ static void add_server(struct leat_resolv_conf *conf, struct leat_str line)
     struct leat_addr addr;
 
     /* One with a zone can't be asked: c-ares 1.18 knows none. */
-    if (conf->server_count == LEAT_DNS_SERVERS_MAX || !leat_words_next(&line, &word) ||
+    if (conf->server_count == LEAT_DNS_SERVERS_MAX || !leat_conf_words_next(&line, &word) ||
         !leat_addr_parse_host(word, &addr) || is_link_local(&addr))
         return;
     leat_addr_set_port(&addr, DNS_PORT);
@@ -42,7 +42,7 @@ static void set_search(struct leat_resolv_conf *conf, struct leat_str line)
     struct leat_str word;
 
     conf->search_count = 0;
-    while (conf->search_count < LEAT_DNS_SEARCH_MAX && leat_words_next(&line, &word)) {
+    while (conf->search_count < LEAT_DNS_SEARCH_MAX && leat_conf_words_next(&line, &word)) {
         if (word.ptr[word.len - 1] == '.')
             word.len--;
         if (word.len == 0 || word.len >= LEAT_DNS_NAME_MAX)
@@ -73,7 +73,7 @@ static void set_options(struct leat_resolv_conf *conf, struct leat_str line)
     struct leat_str word;
     unsigned number;
 
-    while (leat_words_next(&line, &word)) {
+    while (leat_conf_words_next(&line, &word)) {
         if (take_number(word, "ndots:", NDOTS_MAX, &number))
             conf->ndots = number;
         else if (take_number(word, "timeout:", TIMEOUT_MAX_S, &number) && number > 0)
@@ -93,8 +93,8 @@ void leat_resolv_conf_parse(struct leat_str text, struct leat_resolv_conf *out)
     out->ndots = 1;
     out->tries = 3;
     out->timeout_ms = 2000;
-    while (leat_words_line(&text, "#;", &line)) {
-        if (!leat_words_next(&line, &key))
+    while (leat_conf_words_line(&text, "#;", &line)) {
+        if (!leat_conf_words_next(&line, &key))
             continue;
         if (leat_str_equal(key, leat_str_of("nameserver")))
             add_server(out, line);

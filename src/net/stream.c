@@ -478,11 +478,6 @@ bool leat_stream_is_paused(const struct leat_stream *s)
     return s->paused;
 }
 
-bool leat_stream_is_hung_up(const struct leat_stream *s)
-{
-    return s->broken || s->end != LEAT_OK || (s->io.ready & (LEAT_IO_HUP | LEAT_IO_BROKEN)) != 0;
-}
-
 const struct leat_error *leat_stream_error(const struct leat_stream *s)
 {
     return &s->error;

@@ -139,9 +139,6 @@ void leat_stream_pause(struct leat_stream *stream);
 void leat_stream_resume(struct leat_stream *stream);
 bool leat_stream_is_paused(const struct leat_stream *stream);
 
-/* Whether the peer has ended its side, or all is broken, as far as the kernel has said. */
-bool leat_stream_is_hung_up(const struct leat_stream *stream);
-
 /*
  * Ends the stream in an orderly way: sends what is queued, close_notify over TLS and the
  * end of stream, then discards what comes until the peer ends too, and closes. It gives up

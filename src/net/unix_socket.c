@@ -78,12 +78,17 @@ enum leat_status leat_unix_socket_listen(struct leat_loop *loop, const struct le
     return LEAT_OK;
 }
 
-void leat_unix_socket_remove(struct leat_unix_socket *socket)
+bool leat_unix_socket_is_there(const struct leat_unix_socket *socket)
 {
     struct stat info;
 
-    if (socket->path[0] != '\0' && lstat(socket->path, &info) == 0 &&
-        info.st_dev == socket->device && info.st_ino == socket->inode)
+    return socket->path[0] != '\0' && lstat(socket->path, &info) == 0 &&
+           info.st_dev == socket->device && info.st_ino == socket->inode;
+}
+
+void leat_unix_socket_remove(struct leat_unix_socket *socket)
+{
+    if (leat_unix_socket_is_there(socket))
         (void)unlink(socket->path);
     socket->path[0] = '\0';
 }

@@ -13,6 +13,7 @@
 #ifndef LEAT_NET_UNIX_SOCKET_H
 #define LEAT_NET_UNIX_SOCKET_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "loop/loop.h"
@@ -33,6 +34,9 @@ LEAT_MUST_CHECK enum leat_status leat_unix_socket_listen(struct leat_loop *loop,
                                                          const struct leat_addr *addr, mode_t mode,
                                                          struct leat_unix_socket *out, int *out_fd,
                                                          struct leat_error *err);
+
+/* Whether its file is where it was made: somebody may have removed or replaced it. */
+bool leat_unix_socket_is_there(const struct leat_unix_socket *socket);
 
 /* Removes the file, unless somebody has put another in its place. To be called while the descriptor
  * is still open: nobody replaces what answers. A second call, or of one that is zeroed, does

@@ -351,11 +351,14 @@ static enum leat_status set_option(struct leat_config *config, const struct leat
 {
     bool is_short = find_in(&leat_short_table, option_of(key)) != NULL;
     enum leat_status status;
+    char file[120];
+    struct leat_text text;
 
+    leat_text_init(&text, file, sizeof(file));
+    leat_place_add_file_name(&text, config->file);
     if (is_short && config->file != NULL)
         return leat_error_set(err, LEAT_EUSAGE, 0,
-                              "is not taken beside a file: put it into %s, as %s", config->file,
-                              key->name);
+                              "is not taken beside a file: put it into %s, as %s", file, key->name);
     if (key->kind == LEAT_KEY_ENDPOINT)
         return add_endpoint(config, key, value, err);
     if (key->kind == LEAT_KEY_FLAG)

@@ -38,15 +38,6 @@ const struct leat_key *leat_key_at(const struct leat_key_table *table, size_t of
     return &table->keys[i];
 }
 
-const struct leat_key *leat_key_find(const struct leat_key_table *table, struct leat_str name)
-{
-    for (size_t i = 0; i < table->count; i++) {
-        if (leat_str_equal(leat_str_of(table->keys[i].name), name))
-            return &table->keys[i];
-    }
-    return NULL;
-}
-
 bool leat_key_is_of(const struct leat_key *key, const char *section, struct leat_str *out_name)
 {
     struct leat_str name = leat_str_of(key->name);
@@ -147,22 +138,12 @@ static enum leat_status no_memory(struct leat_error *err)
     return leat_error_set(err, LEAT_ENOMEM, 0, "out of memory");
 }
 
-static enum leat_status refuse(const char *expected, struct leat_str got, struct leat_error *err)
-{
-    char buf[120];
-    struct leat_text quoted;
-
-    leat_text_init(&quoted, buf, sizeof(buf));
-    leat_place_add_value(&quoted, got);
-    return leat_error_set(err, LEAT_EUSAGE, 0, "expected %s, got %s", expected, buf);
-}
-
 static enum leat_status refuse_value(const struct leat_key *key, struct leat_str value,
                                      struct leat_error *err)
 {
     char allowed[80];
 
-    return refuse(leat_key_allowed(key, allowed, sizeof(allowed)), value, err);
+    return leat_place_refuse(leat_key_allowed(key, allowed, sizeof(allowed)), value, err);
 }
 
 static bool has_nul(struct leat_str text)
@@ -275,9 +256,9 @@ static enum leat_status add_name(struct leat_names *names, struct leat_str name,
     void *at;
 
     if (name.len == 0 || has_nul(name))
-        return refuse("a name", name, err);
+        return leat_place_refuse("a name", name, err);
     if (is_spaced(name))
-        return refuse("a name without spaces around it", name, err);
+        return leat_place_refuse("a name without spaces around it", name, err);
     at = leat_config_grow(names->at, names->count, sizeof(names->at[0]));
     if (at == NULL)
         return no_memory(err);
@@ -303,7 +284,8 @@ static enum leat_status set_names(struct leat_names *names, struct leat_str valu
             status = add_name(&made, (struct leat_str){value.ptr + from, end - from}, err);
     }
     if (status == LEAT_EUSAGE)
-        status = refuse("names separated by commas, without spaces around these", value, err);
+        status =
+            leat_place_refuse("names separated by commas, without spaces around these", value, err);
     if (status != LEAT_OK) {
         clear(&made);
         return status;

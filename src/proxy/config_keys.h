@@ -89,9 +89,6 @@ unsigned leat_key_line(const struct leat_key *key, const unsigned *key_lines, un
 /* The key that describes the member at OFFSET of what TABLE describes; there is one. */
 const struct leat_key *leat_key_at(const struct leat_key_table *table, size_t offset);
 
-/* Finds the key whose name (not option) is NAME, or NULL. */
-const struct leat_key *leat_key_find(const struct leat_key_table *table, struct leat_str name);
-
 /*
  * Sets KEY in BASE, the struct that its table describes, to VALUE, as it was written. On
  * LEAT_EUSAGE, ERR has what was expected and found, without the key's name, such as: expected

@@ -97,21 +97,21 @@ static const char *const client_certificates[] = {"none", "optional", "required"
 /* clang-format off */
 #define TLS_KEYS                                                                                   \
     {"cert", "", LEAT_KEY_FILE, AT(tls.cert), NULL, 0, 0,                                          \
-     "certificate and chain (PEM) that is shown; goes with `key`"},                          \
+     "certificate and chain (PEM) that is shown; goes with `key`"},                                \
     {"key", "", LEAT_KEY_FILE, AT(tls.key), NULL, 0, 0,                                            \
-     "private key (PEM) of the certificate"},                                                \
+     "private key (PEM) of the certificate"},                                                      \
     {"key_passphrase", "", LEAT_KEY_FILE, AT(tls.key_passphrase), NULL, 0, 0,                      \
-     "the file whose first line decrypts the key"},                                          \
+     "the file whose first line decrypts the key"},                                                \
     {"crl", "", LEAT_KEY_FILE, AT(tls.crl), NULL, 0, 0,                                            \
-     "revocation lists (PEM), one of every authority in the other side's chain"},            \
+     "revocation lists (PEM), one of every authority in the other side's chain"},                  \
     {"min_version", "", LEAT_KEY_CHOICE, AT(tls.min_version), "TLSv1.2", 0, 0,                     \
      "oldest version of TLS", tls_versions},                                                       \
     {"max_version", "", LEAT_KEY_CHOICE, AT(tls.max_version), "TLSv1.3", 0, 0,                     \
      "newest version of TLS", tls_versions},                                                       \
     {"ciphersuites", "", LEAT_KEY_TEXT, AT(tls.ciphersuites), NULL, 0, 0,                          \
-     "of TLS 1.3, separated by colons; default: AES-128-GCM, AES-256-GCM, ChaCha20"},        \
+     "of TLS 1.3, separated by colons; default: AES-128-GCM, AES-256-GCM, ChaCha20"},              \
     {"ciphers", "", LEAT_KEY_TEXT, AT(tls.ciphers), NULL, 0, 0,                                    \
-     "of TLS 1.2, as in openssl-ciphers(1); default: ECDHE with AES-GCM or ChaCha20"},       \
+     "of TLS 1.2, as in openssl-ciphers(1); default: ECDHE with AES-GCM or ChaCha20"},             \
     {"groups", "", LEAT_KEY_TEXT, AT(tls.groups), NULL, 0, 0,                                      \
      "for the exchange of keys, separated by colons; default: `X25519:P-256`"}
 
@@ -121,7 +121,7 @@ static const char *const client_certificates[] = {"none", "optional", "required"
     {"tickets", "", LEAT_KEY_FLAG, AT(tls.tickets), "true", 0, 0,                                  \
      "whether clients may resume a session; never where they show certificates"},                  \
     {"client_ca", "", LEAT_KEY_FILE, AT(tls.ca), NULL, 0, 0,                                       \
-     "authorities (PEM) of clients' certificates"},                                          \
+     "authorities (PEM) of clients' certificates"},                                                \
     {"client_certificate", "", LEAT_KEY_CHOICE, AT(tls.client_certificate), NULL, 0, 0,            \
      "whether clients show a certificate; default: required if there is a `client_ca`",            \
      client_certificates}
@@ -201,7 +201,9 @@ const struct leat_section leat_sections[LEAT_SECTIONS] = {
      "A list of where clients connect, at least one."},
     {"certificates", LEAT_SECTION_CERTIFICATES, &leat_certificate_table,
      "Further certificates for listeners with TLS, each under a name of your choice. What one does "
-     "not say is as its listener says."},
+     "not say is as its listener says. A name is no boundary: clients that ask for another one, or "
+     "for "
+     "none, meet that one's rules and reach the same vhosts."},
     {"backends", LEAT_SECTION_BACKENDS, &leat_backend_table,
      "The brokers, each under a name of your choice, at least one."},
     {"farms", LEAT_SECTION_FARMS, &leat_farm_table,

@@ -230,7 +230,10 @@ static enum leat_status check_plain_backend(const struct leat_config_check *chec
 static enum leat_status check_verification(const struct leat_config_check *check,
                                            const struct leat_backend_config *backend)
 {
-    if (backend->verify_name != NULL && *backend->verify_name == '\0')
+    struct leat_addr addr;
+
+    if (backend->verify_name != NULL && !leat_endpoint_is_host(leat_str_of(backend->verify_name)) &&
+        !leat_addr_parse_host(leat_str_of(backend->verify_name), &addr))
         return leat_config_check_wrong(check, BACKEND_KEY(verify_name),
                                        "expected a name that certificates can be for");
     if (backend->insecure_skip_verify && (backend->tls.ca != NULL || backend->tls.crl != NULL))

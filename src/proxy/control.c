@@ -21,6 +21,8 @@
 #define PIECE_BYTES (64u * 1024u)
 #define FLUSH_MS 10000
 #define LINGER_MS 1000
+/* How long leat stays for those who are still to take what they were told. */
+#define END_MS 1000
 
 /* Sending. */
 
@@ -145,6 +147,11 @@ static bool take_line(struct leat_control_conn *conn)
 {
     char *end = conn->input != NULL ? memchr(conn->input, '\n', conn->input_len) : NULL;
 
+    if (end == NULL && conn->has_ended && conn->input_len > 0) {
+        drop_input(conn);
+        leat_control_fail(conn, "usage", "the line has no end");
+        return true;
+    }
     if (end == NULL && conn->input_len <= LEAT_CONTROL_LINE_MAX)
         return false;
     if (end == NULL || end - conn->input > (ptrdiff_t)LEAT_CONTROL_LINE_MAX) {
@@ -363,7 +370,8 @@ static void on_pause_over(void *arg)
 
 /* The socket. */
 
-static enum leat_status open_socket(struct leat_control *control, const char *path,
+static enum leat_status make_socket(const struct leat_control *control, const char *path,
+                                    struct leat_unix_socket *out, int *out_fd,
                                     struct leat_error *err)
 {
     struct leat_addr addr;
@@ -371,10 +379,20 @@ static enum leat_status open_socket(struct leat_control *control, const char *pa
 
     enum leat_status status = leat_addr_from_path(leat_str_of(path), &addr, &why);
     if (status == LEAT_OK)
-        status = leat_unix_socket_listen(control->loop, &addr, S_IRUSR | S_IWUSR, &control->socket,
-                                         &control->fd, &why);
+        status =
+            leat_unix_socket_listen(control->loop, &addr, S_IRUSR | S_IWUSR, out, out_fd, &why);
     if (status != LEAT_OK)
         return leat_error_set(err, status, 0, "control.socket: %s", why.text);
+    return LEAT_OK;
+}
+
+static enum leat_status open_socket(struct leat_control *control, const char *path,
+                                    struct leat_error *err)
+{
+    enum leat_status status = make_socket(control, path, &control->socket, &control->fd, err);
+
+    if (status != LEAT_OK)
+        return status;
     if (leat_io_open_listener(&control->listener, control->loop, control->fd, on_acceptable,
                               control) == LEAT_OK)
         return LEAT_OK;
@@ -405,8 +423,49 @@ enum leat_status leat_control_new(struct leat_loop *loop, struct leat_shared *sh
     return LEAT_OK;
 }
 
+enum leat_status leat_control_renew(struct leat_control *control, struct leat_error *err)
+{
+    struct leat_unix_socket made = {.path = ""};
+    int fd = -1;
+
+    if (control == NULL || leat_unix_socket_is_there(&control->socket))
+        return LEAT_OK;
+    enum leat_status status = make_socket(control, control->socket.path, &made, &fd, err);
+    if (status != LEAT_OK)
+        return status;
+    leat_timer_stop(control->loop, &control->pause);
+    leat_io_close(&control->listener);
+    (void)close(control->fd);
+    control->socket = made;
+    control->fd = fd;
+    on_pause_over(control);
+    return LEAT_OK;
+}
+
+static void end_conn(struct leat_control_conn *conn)
+{
+    struct leat_control_job *job = conn->job;
+
+    if (job != NULL && job->stop != NULL) {
+        job->stop(job);
+        leat_control_go_on(conn);
+    } else {
+        leat_stream_close(conn->stream);
+    }
+}
+
+static void on_end_over(void *arg)
+{
+    const struct leat_control *control = arg;
+
+    for (struct leat_list *link = control->conns.next; link != &control->conns; link = link->next)
+        leat_stream_close(LEAT_LIST_OBJECT(link, struct leat_control_conn, link)->stream);
+}
+
 void leat_control_free(struct leat_control *control)
 {
+    struct leat_timer over;
+
     if (control == NULL)
         return;
     leat_timer_stop(control->loop, &control->pause);
@@ -415,8 +474,11 @@ void leat_control_free(struct leat_control *control)
     if (control->fd >= 0)
         (void)close(control->fd);
     for (struct leat_list *link = control->conns.next; link != &control->conns; link = link->next)
-        leat_stream_close(LEAT_LIST_OBJECT(link, struct leat_control_conn, link)->stream);
+        end_conn(LEAT_LIST_OBJECT(link, struct leat_control_conn, link));
+    leat_timer_init(&over, on_end_over, control);
+    leat_timer_start(control->loop, &over, END_MS);
     while (control->conn_count > 0 || control->jobs > 0)
         leat_loop_turn(control->loop, -1);
+    leat_timer_stop(control->loop, &over);
     leat_mem_free(control);
 }

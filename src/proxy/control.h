@@ -46,8 +46,14 @@ LEAT_MUST_CHECK enum leat_status leat_control_new(struct leat_loop *loop,
                                                   struct leat_control **out,
                                                   struct leat_error *err);
 
-/* Ends all connections and removes the socket, if it is still this one. Runs LOOP until the
- * workers, which run still, have given back what they were asked. NULL is a no-op. */
+/* Makes the socket anew if somebody has removed it or put another file in its place; connections
+ * stay. As leat_control_new(); on failure nothing has changed. NULL is a no-op. */
+LEAT_MUST_CHECK enum leat_status leat_control_renew(struct leat_control *control,
+                                                    struct leat_error *err);
+
+/* Removes the socket, if it is still this one, and ends all connections; who follows or traces is
+ * told, and has a second to take it. Runs LOOP until the workers, which run still, have given back
+ * what they were asked. NULL is a no-op. */
 void leat_control_free(struct leat_control *control);
 
 #endif

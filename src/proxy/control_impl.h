@@ -29,6 +29,8 @@
 
 #define LEAT_CONTROL_LINE_MAX (64u * 1024u)
 #define LEAT_CONTROL_CONNS_MAX 32u
+/* Of these: some are left for who comes to see what is wrong. */
+#define LEAT_CONTROL_WATCHERS_MAX 28u
 
 struct leat_control_conn;
 struct leat_control_job;
@@ -43,7 +45,8 @@ struct leat_control {
     struct leat_timer pause; /* while descriptors are lacking */
     struct leat_list conns;
     size_t conn_count;
-    size_t jobs; /* that are not freed yet */
+    size_t jobs;     /* that are not freed yet */
+    size_t watchers; /* among them, those that follow or trace */
 };
 
 struct leat_control_conn {
@@ -65,6 +68,8 @@ struct leat_control_job {
     struct leat_control_conn *conn; /* NULL: it was let go */
     /* All that was given has gone out: goes on. NULL: nothing to do then. */
     void (*sent)(struct leat_control_job *job);
+    /* leat ends, and nothing more happens: says so. NULL: the connection is ended. */
+    void (*stop)(struct leat_control_job *job);
     /* The connection is gone. Frees the job, now or later. */
     void (*let_go)(struct leat_control_job *job);
 };

@@ -16,7 +16,9 @@
 /* What a worker does in a turn for a list of sessions. */
 #define SHOWN_A_TURN 64
 #define LOOKED_AT_A_TURN 1024
+/* How often, and how many times more, a Close that has to wait is tried again. */
 #define CLOSE_AGAIN_MS 100
+#define CLOSE_TRIES 20
 
 void leat_control_filter(const json_t *request, struct leat_session_filter *out)
 {
@@ -231,6 +233,7 @@ struct errand {
     bool is_found, is_done;
     json_t *shown;
     struct leat_timer again; /* while a frame is only half sent, a Close has to wait */
+    unsigned tries;
 };
 
 static void run_errand(struct leat_ask *ask, struct leat_worker *worker)
@@ -296,8 +299,14 @@ static void errand_done(struct leat_ask *ask, struct leat_worker *worker)
         end_errand(errand);
     } else if (errand->is_found && errand->is_done) {
         answer_errand(errand);
-    } else if (errand->is_found) {
+    } else if (errand->is_found && errand->tries++ < CLOSE_TRIES) {
         leat_timer_start(control->loop, &errand->again, CLOSE_AGAIN_MS);
+    } else if (errand->is_found) {
+        leat_control_fail(errand->job.conn, "failed",
+                          "session %llu does not take what is sent to it, so no Close can be sent: "
+                          "kill cuts it",
+                          (unsigned long long)errand->id);
+        end_errand(errand);
     } else if (!was_last) {
         errand->worker++;
         ask_worker(errand);

@@ -97,6 +97,11 @@ static void refuse_member(struct leat_control_conn *conn, const struct verb *ver
     char buf[NAME_SHOWN_MAX];
     struct leat_suggest suggest;
 
+    if (verb->members[0].name == NULL) {
+        leat_control_fail(conn, "usage", "%s takes no members, got %s", verb->name,
+                          quote(name, buf, sizeof(buf)));
+        return;
+    }
     leat_suggest_init(&suggest, leat_str_of(name));
     for (size_t i = 0; i < MEMBERS_MAX && verb->members[i].name != NULL; i++)
         leat_suggest_offer(&suggest, leat_str_of(verb->members[i].name));

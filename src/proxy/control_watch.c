@@ -26,6 +26,7 @@ struct watcher {
     struct leat_feed *feed;
     uint64_t traced; /* 0: all sessions are followed */
     bool is_found;   /* the one that is traced */
+    bool is_ending;  /* and too late */
     unsigned worker;
     struct leat_watch watches[]; /* one a worker */
 };
@@ -47,7 +48,8 @@ static void run(struct leat_ask *ask, struct leat_worker *worker)
     }
     if (watcher->traced != 0) {
         session = leat_watch_find(worker, watcher->traced);
-        watcher->is_found = session != NULL && session->state != LEAT_SESSION_ENDING;
+        watcher->is_ending = session != NULL && session->state == LEAT_SESSION_ENDING;
+        watcher->is_found = session != NULL && !watcher->is_ending;
     }
     if (watcher->traced == 0 || watcher->is_found)
         leat_watch_add(worker, here);
@@ -61,6 +63,7 @@ static void ask_worker(struct watcher *watcher, unsigned worker)
 
 static void end(struct watcher *watcher)
 {
+    watcher->job.control->watchers--;
     leat_control_end_job(&watcher->job);
     leat_feed_free(watcher->feed);
     json_decref(watcher->request);
@@ -96,6 +99,10 @@ static void added(struct watcher *watcher)
         remove_all(watcher);
     } else if (watcher->is_found || (watcher->traced == 0 && is_last)) {
         begin_watching(watcher);
+    } else if (watcher->is_ending) {
+        leat_control_fail(watcher->job.conn, "failed", "session %llu is ending already",
+                          (unsigned long long)watcher->traced);
+        end(watcher);
     } else if (!is_last) {
         ask_worker(watcher, watcher->worker + 1);
     } else {
@@ -140,6 +147,13 @@ static void on_sent(struct leat_control_job *job)
         leat_control_finish(job->conn);
 }
 
+static void on_stop(struct leat_control_job *job)
+{
+    static const char stopped[] = "{\"event\":\"stopped\"}";
+
+    leat_feed_end(of_job(job)->feed, stopped, sizeof(stopped) - 1);
+}
+
 static void let_go(struct leat_control_job *job)
 {
     struct watcher *watcher = of_job(job);
@@ -152,9 +166,17 @@ static void let_go(struct leat_control_job *job)
 static void watch(struct leat_control_conn *conn, json_t *request, uint64_t traced)
 {
     const struct leat_shared *shared = conn->control->shared;
-    struct watcher *watcher =
-        leat_mem_zalloc_flex(sizeof(*watcher), shared->worker_count, sizeof(watcher->watches[0]));
+    struct watcher *watcher;
 
+    if (conn->control->watchers == LEAT_CONTROL_WATCHERS_MAX) {
+        leat_control_fail(conn, "limit",
+                          "%u control connections follow or trace, which is all that leat takes: "
+                          "end a leatctl that does",
+                          LEAT_CONTROL_WATCHERS_MAX);
+        return;
+    }
+    watcher =
+        leat_mem_zalloc_flex(sizeof(*watcher), shared->worker_count, sizeof(watcher->watches[0]));
     if (watcher != NULL)
         watcher->feed = leat_feed_new(conn->control->loop, on_feed, watcher);
     if (watcher == NULL || watcher->feed == NULL) {
@@ -163,6 +185,7 @@ static void watch(struct leat_control_conn *conn, json_t *request, uint64_t trac
         return;
     }
     watcher->job.sent = on_sent;
+    watcher->job.stop = on_stop;
     watcher->job.let_go = let_go;
     watcher->ask = (struct leat_ask){.control = conn->control->loop, .run = run, .done = done};
     watcher->request = json_incref(request);
@@ -173,6 +196,7 @@ static void watch(struct leat_control_conn *conn, json_t *request, uint64_t trac
         watcher->watches[i].traced = traced;
         watcher->watches[i].feed = watcher->feed;
     }
+    conn->control->watchers++;
     leat_control_begin_job(conn, &watcher->job);
     ask_worker(watcher, 0);
 }

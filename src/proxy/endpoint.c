@@ -10,19 +10,9 @@
 #include "base/text.h"
 #include "proxy/config_place.h"
 
-const char leat_endpoint_forms[] = "amqp://HOST:PORT or amqps://HOST:PORT";
+const char leat_endpoint_forms[] = "amqp[s]://HOST:PORT or amqp[s]+unix:///PATH";
 
 #define LABEL_MAX 63
-
-static enum leat_status refuse(const char *expected, struct leat_str got, struct leat_error *err)
-{
-    char buf[120];
-    struct leat_text quoted;
-
-    leat_text_init(&quoted, buf, sizeof(buf));
-    leat_place_add_value(&quoted, got);
-    return leat_error_set(err, LEAT_EUSAGE, 0, "expected %s, got %s", expected, buf);
-}
 
 static bool is_letter_or_digit(char c)
 {
@@ -55,7 +45,7 @@ static bool is_numeric(struct leat_str label)
     return skipped + digits == label.len;
 }
 
-static bool is_host(struct leat_str host)
+bool leat_endpoint_is_host(struct leat_str host)
 {
     struct leat_str label = {host.ptr, 0};
 
@@ -83,13 +73,13 @@ static enum leat_status parse_host(struct leat_str text, struct leat_endpoint *e
     struct leat_str host = {text.ptr, colon != NULL ? (size_t)(colon - text.ptr) : text.len};
     uint64_t port = endpoint->port;
 
-    if (!is_host(host))
-        return refuse("a host name, or a numeric address like 127.0.0.1:5672 or [::1]:5672", text,
-                      err);
+    if (!leat_endpoint_is_host(host))
+        return leat_place_refuse(
+            "a host name, or a numeric address like 127.0.0.1:5672 or [::1]:5672", text, err);
     if (colon != NULL &&
         (!leat_parse_u64((struct leat_str){colon + 1, text.len - host.len - 1}, &port) ||
          port > UINT16_MAX))
-        return refuse("a port from 1 to 65535 after the host", text, err);
+        return leat_place_refuse("a port from 1 to 65535 after the host", text, err);
     endpoint->port = (uint16_t)port;
     endpoint->host = leat_mem_dup(host);
     return endpoint->host == NULL ? leat_error_set(err, LEAT_ENOMEM, 0, "out of memory") : LEAT_OK;
@@ -114,7 +104,8 @@ static enum leat_status parse_rest(struct leat_str text, bool is_unix,
     if (is_unix) {
         endpoint->port = 0;
         if (text.len > 0 && text.ptr[0] != '/')
-            return refuse("an absolute path, as in amqp+unix:///run/amqp.sock", text, err);
+            return leat_place_refuse("an absolute path, as in amqp+unix:///run/amqp.sock", text,
+                                     err);
         return leat_addr_from_path(text, &endpoint->addr, err);
     }
     status = leat_addr_parse(text, endpoint->port, &endpoint->addr, &why);
@@ -159,7 +150,7 @@ enum leat_status leat_endpoint_parse(struct leat_str text, uint16_t tls_port, ui
             *out = endpoint;
         return status;
     }
-    return refuse(leat_endpoint_forms, text, err);
+    return leat_place_refuse(leat_endpoint_forms, text, err);
 }
 
 void leat_endpoint_fini(struct leat_endpoint *endpoint)
@@ -180,10 +171,9 @@ bool leat_endpoint_is_unix(const struct leat_endpoint *endpoint)
 
 bool leat_endpoint_is_equal(const struct leat_endpoint *a, const struct leat_endpoint *b)
 {
-    char a_text[LEAT_ENDPOINT_TEXT_MAX], b_text[LEAT_ENDPOINT_TEXT_MAX];
-
-    return strcmp(leat_endpoint_scheme(a), leat_endpoint_scheme(b)) == 0 &&
-           strcmp(leat_endpoint_text(a, a_text), leat_endpoint_text(b, b_text)) == 0;
+    if (a->tls != b->tls || a->port != b->port || (a->host == NULL) != (b->host == NULL))
+        return false;
+    return a->host != NULL ? strcmp(a->host, b->host) == 0 : leat_addr_is_equal(&a->addr, &b->addr);
 }
 
 const char *leat_endpoint_text(const struct leat_endpoint *endpoint,
@@ -216,7 +206,7 @@ const char *leat_endpoint_url(const struct leat_endpoint *endpoint, const struct
 
     text = addr != NULL ? leat_addr_text(addr, own) : leat_endpoint_text(endpoint, own);
     if (leat_endpoint_is_unix(endpoint))
-        text += strlen("unix:");
+        text = leat_addr_path(&endpoint->addr, own); /* as it is read again */
     leat_text_init(&url, buf, LEAT_ENDPOINT_URL_MAX);
     leat_text_add(&url, "%s://%s", scheme, text);
     return buf;

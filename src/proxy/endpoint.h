@@ -42,6 +42,9 @@ LEAT_MUST_CHECK enum leat_status leat_endpoint_parse(struct leat_str text, uint1
                                                      uint16_t plain_port, struct leat_endpoint *out,
                                                      struct leat_error *err);
 
+/* Whether HOST can be a name in DNS (RFC 1123, 2.1), and does not look like an address. */
+bool leat_endpoint_is_host(struct leat_str host);
+
 void leat_endpoint_fini(struct leat_endpoint *endpoint);
 
 bool leat_endpoint_is_given(const struct leat_endpoint *endpoint);

@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "proxy/ask.h"
 #include "proxy/json_out.h"
 #include "proxy/recheck.h"
 #include "proxy/snapshot.h"
@@ -465,6 +467,39 @@ void leat_engine_drain(struct leat_engine *engine, void (*done)(void *arg), void
     leat_timer_start(engine->control, &engine->drain_end,
                      engine->shared.snapshot->config->drain_end_ms);
     leat_timer_start(engine->control, &engine->drain_poll, 0);
+}
+
+/* Cutting all sessions, with the workers still there to tell of it. */
+struct cut {
+    struct leat_ask ask;
+    bool is_done;
+};
+
+static void run_cut(struct leat_ask *ask, struct leat_worker *worker)
+{
+    (void)ask;
+    leat_worker_cut(worker);
+}
+
+static void cut_done(struct leat_ask *ask, struct leat_worker *worker)
+{
+    (void)worker;
+    LEAT_LIST_OBJECT(ask, struct cut, ask)->is_done = true;
+}
+
+void leat_engine_cut(struct leat_engine *engine)
+{
+    struct leat_shared *shared;
+
+    if (engine == NULL)
+        return;
+    shared = &engine->shared;
+    for (unsigned i = 0; i < shared->worker_count && shared->workers[i].is_started; i++) {
+        struct cut cut = {.ask = {.control = engine->control, .run = run_cut, .done = cut_done}};
+        leat_ask(&cut.ask, &shared->workers[i]);
+        while (!cut.is_done)
+            leat_loop_turn(engine->control, -1);
+    }
 }
 
 void leat_engine_free(struct leat_engine *engine)

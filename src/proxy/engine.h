@@ -53,6 +53,10 @@ void leat_engine_log_status(const struct leat_engine *engine);
  * calls DONE on the control loop, once. */
 void leat_engine_drain(struct leat_engine *engine, void (*done)(void *arg), void *arg);
 
+/* Cuts the sessions that are left: whoever watches them hears of it by the control, which has to be
+ * there still. Runs the control loop until that is done. NULL is a no-op. */
+void leat_engine_cut(struct leat_engine *engine);
+
 /* Stops the workers, cutting the sessions that are left, and frees all. NULL is a no-op. */
 void leat_engine_free(struct leat_engine *engine);
 

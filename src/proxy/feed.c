@@ -20,7 +20,7 @@ struct leat_feed {
     pthread_mutex_t lock;
     bool is_posted;
     bool has_ended;
-    uint64_t lost; /* lines, since one fitted */
+    uint64_t lost; /* lines; none is put until that has been told */
     size_t taken;  /* bytes, the last time */
     size_t len, cap;
     char *buf;
@@ -86,53 +86,79 @@ static void append(struct leat_feed *feed, const char *text, size_t len)
     feed->len += len;
 }
 
-/* Puts a line, if no more than MOST bytes wait then. With the lock held. */
-static void put(struct leat_feed *feed, const char *text, size_t len, size_t most)
+/* Puts how many lines are lost, if any are. False if memory is short. With the lock held. */
+static bool put_lost(struct leat_feed *feed)
 {
-    char lost[LOST_MAX];
-    size_t lost_len = 0, held = feed->len + feed->taken;
+    char line[LOST_MAX];
+    size_t len;
 
-    if (feed->has_ended)
-        return;
-    if (feed->lost > 0)
-        lost_len = (size_t)snprintf(lost, sizeof(lost), "{\"event\":\"lost\",\"lines\":%llu}\n",
-                                    (unsigned long long)feed->lost);
-    if (text == NULL || held > most || len + 1 + lost_len > most - held ||
-        !make_room(feed, len + 1 + lost_len)) {
+    if (feed->lost == 0)
+        return true;
+    len = (size_t)snprintf(line, sizeof(line), "{\"event\":\"lost\",\"lines\":%llu}\n",
+                           (unsigned long long)feed->lost);
+    if (!make_room(feed, len))
+        return false;
+    append(feed, line, len);
+    feed->lost = 0;
+    return true;
+}
+
+/* Puts a line, or counts it as lost. With the lock held. */
+static void put(struct leat_feed *feed, const char *text, size_t len)
+{
+    if (text == NULL || !make_room(feed, len + 1)) {
         feed->lost++;
         return;
     }
-    append(feed, lost, lost_len);
     append(feed, text, len);
     append(feed, "\n", 1);
-    feed->lost = 0;
 }
 
-/* Lets the lock go, and wakes the loop unless that is under way. */
-static void wake(struct leat_feed *feed)
+/* Lets the lock go, and wakes the loop if IS_NEWS, unless that is under way. */
+static void leave(struct leat_feed *feed, bool is_news)
 {
-    bool must_post = !feed->is_posted;
+    bool must_post = is_news && !feed->is_posted;
 
-    feed->is_posted = true;
+    feed->is_posted = feed->is_posted || must_post;
     (void)pthread_mutex_unlock(&feed->lock);
     if (must_post)
         leat_loop_post(feed->loop, &feed->post);
 }
 
+bool leat_feed_takes_more(struct leat_feed *feed)
+{
+    bool is_full;
+
+    (void)pthread_mutex_lock(&feed->lock);
+    is_full = feed->lost > 0;
+    if (is_full)
+        feed->lost++;
+    (void)pthread_mutex_unlock(&feed->lock);
+    return !is_full;
+}
+
 void leat_feed_put(struct leat_feed *feed, const char *text, size_t len)
 {
+    size_t held;
+    bool has_room;
+
     (void)pthread_mutex_lock(&feed->lock);
-    put(feed, text, len, LEAT_FEED_MAX);
-    wake(feed);
+    held = feed->len + feed->taken;
+    has_room = feed->lost == 0 && held <= LEAT_FEED_MAX && len < LEAT_FEED_MAX - held;
+    if (!feed->has_ended)
+        put(feed, has_room ? text : NULL, len);
+    /* What is lost is told when more is taken, which comes by itself if anything is held. */
+    leave(feed, !feed->has_ended && (has_room || held == 0));
 }
 
 void leat_feed_end(struct leat_feed *feed, const char *text, size_t len)
 {
     (void)pthread_mutex_lock(&feed->lock);
     /* The bound is for those who could go on and on: this is the last. */
-    put(feed, text, len, SIZE_MAX);
+    if (!feed->has_ended && put_lost(feed))
+        put(feed, text, len);
     feed->has_ended = true;
-    wake(feed);
+    leave(feed, true);
 }
 
 char *leat_feed_take(struct leat_feed *feed, size_t *out_len)
@@ -140,6 +166,7 @@ char *leat_feed_take(struct leat_feed *feed, size_t *out_len)
     char *buf;
 
     (void)pthread_mutex_lock(&feed->lock);
+    (void)put_lost(feed);
     buf = feed->buf;
     *out_len = feed->len;
     feed->taken = feed->len;

@@ -1,12 +1,13 @@
 /*
  * feed.h - lines from workers to whoever watches over a control connection
  *
- * A worker never waits for who reads: what a feed holds is bounded, and lines that do not fit are
- * dropped and counted. Before the next one that fits comes {"event":"lost","lines":N}.
+ * A worker never waits for who reads: what a feed holds is bounded. From the first line that does
+ * not fit on they are dropped and counted, until what there is has been taken, with
+ * {"event":"lost","lines":N} at its end. A feed that is not read costs no more than that count.
  *
  * Ownership: the control connection's side makes and frees it, when no worker puts into it any
  * more.
- * Threads: put and end may be called from any thread, the rest belongs to the loop's.
+ * Threads: takes_more, put and end may be called from any thread, the rest belongs to the loop's.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,6 +33,9 @@ struct leat_feed *leat_feed_new(struct leat_loop *loop, leat_feed_fn *fn, void *
 
 /* Nobody puts any more, and the loop has run what was posted since. NULL is a no-op. */
 void leat_feed_free(struct leat_feed *feed);
+
+/* Whether a line is worth making. If not, it is counted as lost. */
+bool leat_feed_takes_more(struct leat_feed *feed);
 
 /* Puts a line of the LEN bytes at TEXT and a newline. NULL: it could not be made, and is lost. */
 void leat_feed_put(struct leat_feed *feed, const char *text, size_t len);

@@ -31,11 +31,25 @@ static void sleep_on(struct leat_recheck *recheck)
     leat_timer_start(recheck->loop, &recheck->timer, recheck->snapshot->config->tls_recheck_ms);
 }
 
+/* Looks at another snapshot from now on. */
+static void adopt(struct leat_recheck *recheck, struct leat_snapshot *snapshot)
+{
+    leat_snapshot_unref(recheck->snapshot);
+    recheck->snapshot = snapshot;
+    recheck->next = NULL;
+    memset(recheck->has_changed, 0, sizeof(recheck->has_changed));
+    sleep_on(recheck);
+}
+
 static void tell(void *arg)
 {
     struct leat_recheck *recheck = arg;
 
     recheck->is_at_work = false;
+    if (recheck->next != NULL) { /* what was found is of a snapshot that is in force no more */
+        adopt(recheck, recheck->next);
+        return;
+    }
     for (size_t i = 0; i < recheck->snapshot->config->listeners.count; i++) {
         if (recheck->is_new[i])
             leat_log_line(recheck->log, LEAT_LOG_WARN,
@@ -66,10 +80,14 @@ void leat_recheck_init(struct leat_recheck *recheck, struct leat_loop *loop,
 
 void leat_recheck_start(struct leat_recheck *recheck, struct leat_snapshot *snapshot)
 {
-    leat_recheck_stop(recheck);
-    memset(recheck->has_changed, 0, sizeof(recheck->has_changed));
-    recheck->snapshot = leat_snapshot_ref(snapshot);
-    sleep_on(recheck);
+    (void)leat_snapshot_ref(snapshot);
+    if (!recheck->is_at_work) {
+        adopt(recheck, snapshot);
+        return;
+    }
+    /* The pool looks at the present one: it is let go when that is done. */
+    leat_snapshot_unref(recheck->next);
+    recheck->next = snapshot;
 }
 
 void leat_recheck_stop(struct leat_recheck *recheck)

@@ -24,6 +24,7 @@ struct leat_recheck {
     struct leat_loop *loop;
     const struct leat_log *log;
     struct leat_snapshot *snapshot;
+    struct leat_snapshot *next; /* to be looked at once the pool is done with the present one */
     struct leat_timer timer;
     struct leat_work work;
     bool is_at_work;
@@ -34,10 +35,10 @@ struct leat_recheck {
 void leat_recheck_init(struct leat_recheck *recheck, struct leat_loop *loop,
                        const struct leat_log *log);
 
-/* Looks at the files of SNAPSHOT from now on. */
+/* Looks at the files of SNAPSHOT from now on. Never waits. */
 void leat_recheck_start(struct leat_recheck *recheck, struct leat_snapshot *snapshot);
 
-/* Stops, running the loop until what is at work is done. */
+/* Stops, running the loop, which must not be in a turn, until what is at work is done. */
 void leat_recheck_stop(struct leat_recheck *recheck);
 
 #endif

@@ -74,6 +74,8 @@ static void on_deadline(void *arg)
     case LEAT_SESSION_SEARCH:
         if (session->broker.is_opened)
             broker_is_late(session);
+        else if (session->broker.stream == NULL) /* nothing was asked of the backend yet */
+            leat_session_search_pass_over(session, "no TLS context in time (timeouts.connect)");
         else
             leat_session_search_failed(session,
                                        "no connection in time (timeouts.connect, timeouts.tls)");

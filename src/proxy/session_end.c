@@ -150,6 +150,10 @@ static void end_closing(struct leat_session *session, const char *more)
 {
     struct leat_session_end end = {.by = session->closing_by, .orderly = session->closed_with_200};
 
+    if (session->closing_by == LEAT_BY_LEAT) { /* see force() */
+        end.told = LEAT_CLOSE_SENT;
+        end.close.code = LEAT_AMQP_CONNECTION_FORCED;
+    }
     leat_session_end(session, &end, "%s%s", session->close_reason, more);
 }
 

@@ -71,18 +71,19 @@ static json_t *heartbeats_of(const struct leat_session *session, bool is_tuned)
 }
 
 /* Whether LEG is not read since OTHER does not take what it sends. */
-static bool is_held_up(const struct leat_leg *leg, const struct leat_leg *other)
+static bool is_held_up_by(const struct leat_leg *leg, const struct leat_leg *other)
 {
     return leg->stream != NULL && leat_stream_is_paused(leg->stream) && leat_leg_queued(other) > 0;
 }
 
+/* The side that does not take what is sent to it. */
 static const char *waits(const struct leat_session *session)
 {
     if (session->state != LEAT_SESSION_OPEN && session->state != LEAT_SESSION_CLOSING)
         return NULL;
-    if (is_held_up(&session->client, &session->broker))
-        return "client";
-    return is_held_up(&session->broker, &session->client) ? "broker" : NULL;
+    if (is_held_up_by(&session->client, &session->broker))
+        return "broker";
+    return is_held_up_by(&session->broker, &session->client) ? "client" : NULL;
 }
 
 static void add_who(struct leat_json *json, const struct leat_session *session)
@@ -164,9 +165,14 @@ static bool is_backend(const struct leat_session *session, const char *wanted)
 static bool is_client(const struct leat_session *session, const char *wanted)
 {
     char text[LEAT_ADDR_TEXT_MAX];
+    size_t len = strlen(wanted);
 
-    return strcmp(leat_addr_text(&session->peer, text), wanted) == 0 ||
-           strcmp(leat_addr_host_text(&session->peer, text), wanted) == 0;
+    if (strcmp(leat_addr_text(&session->peer, text), wanted) == 0 ||
+        strcmp(leat_addr_host_text(&session->peer, text), wanted) == 0)
+        return true;
+    /* Without the port, but in the brackets that belong to it. */
+    return len > 2 && wanted[0] == '[' && wanted[len - 1] == ']' &&
+           leat_str_equal(leat_str_of(text), (struct leat_str){wanted + 1, len - 2});
 }
 
 static bool is_listener(const struct leat_session *session, const char *wanted)

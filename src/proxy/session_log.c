@@ -201,11 +201,27 @@ static void log_frame(const struct leat_leg *leg, const char *from, const char *
     log->write(log->arg, LEAT_LOG_TRACE, (struct leat_str){line.buf, line.len});
 }
 
+/* Whether the frame that FROM's relay has seen is for leat, and goes no further: each side has
+ * heartbeats of its own, and to leat's Close either side's Close-Ok or crossing Close is an answer.
+ */
+static bool is_for_leat(const struct leat_session *session, const struct leat_leg *from)
+{
+    const struct leat_amqp_relay *relay = &from->relay;
+
+    if (relay->head.type == LEAT_AMQP_FRAME_HEARTBEAT)
+        return true;
+    return relay->head.type == LEAT_AMQP_FRAME_METHOD && session->state == LEAT_SESSION_CLOSING &&
+           session->closing_by == LEAT_BY_LEAT &&
+           (relay->method == LEAT_AMQP_CONNECTION_CLOSE_OK ||
+            relay->method == LEAT_AMQP_CONNECTION_CLOSE);
+}
+
 void leat_session_log_frame(const struct leat_session *session, const struct leat_leg *from)
 {
     const struct leat_leg *to = (from == &session->client) ? &session->broker : &session->client;
 
-    log_frame(from, leg_name(session, from), leg_name(session, to), &from->relay.head,
+    log_frame(from, leg_name(session, from),
+              is_for_leat(session, from) ? "leat" : leg_name(session, to), &from->relay.head,
               from->relay.method);
 }
 

@@ -100,11 +100,30 @@ void leat_session_search_pass_over(struct leat_session *session, const char *for
 
 /* Events of the broker's stream. */
 
+/* Whether STREAM is connected to a listener of this very leat: each session would beget another. */
+static bool leads_back(const struct leat_session *session, const struct leat_stream *stream)
+{
+    const struct leat_shared *shared = session->worker->shared;
+    struct leat_addr local;
+
+    leat_stream_local_addr(stream, &local);
+    for (size_t i = 0; i < shared->listener_count; i++) {
+        if (leat_addr_leads_to(&session->backend_addr, &local, &shared->listener_addrs[i]))
+            return true;
+    }
+    return false;
+}
+
 static void broker_connected(struct leat_stream *stream, void *arg)
 {
     struct leat_session *session = arg;
 
     leat_stream_peer_addr(stream, &session->backend_addr);
+    if (leads_back(session, stream)) {
+        leat_session_search_failed(session, "it is a listener of this leat: sessions would go "
+                                            "round in a circle");
+        return;
+    }
     if (session->backend->config->proxy_protocol != 0 &&
         leat_session_send_proxy(session) != LEAT_OK) {
         leat_session_search_pass_over(session, "out of memory for the PROXY header");

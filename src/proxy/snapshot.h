@@ -2,10 +2,12 @@
  * snapshot.h - a configuration in force: the value, and what is built from it
  *
  * TLS contexts are all built before a snapshot is used, so that taking it into use is one
- * exchange of a pointer and no handshake ever builds anything. A session keeps the snapshot
- * it began with to its end.
+ * exchange of a pointer and no handshake waits for a file. Those of listeners stay as they are;
+ * those of backends come from a cache, which renews them when their files change. A session keeps
+ * the snapshot it began with to its end.
  *
- * Ownership: counted. A snapshot owns its configuration, contexts, backends and farms.
+ * Ownership: counted. A snapshot owns its configuration, the listeners' contexts, backends and
+ * farms; what TLS keeps (tls_state.h) it shares with those before and after it.
  * Threads: immutable but for the state of backends and farms, which any thread may touch. The
  * count is atomic. Making one blocks on files: never on a worker's loop.
  *

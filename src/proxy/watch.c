@@ -75,21 +75,32 @@ static size_t length(const char *text)
     return text != NULL ? strlen(text) : 0;
 }
 
+static char *opened_text(const struct leat_session *session)
+{
+    struct leat_json json;
+
+    begin(&json, "opened");
+    leat_json_add(&json, "session", leat_session_json(session));
+    return leat_json_take_text(leat_json_end(&json));
+}
+
+static bool is_followed(const struct leat_session *session, const struct leat_watch *watch)
+{
+    return watch->traced == 0 && leat_session_matches(session, &watch->filter) &&
+           leat_feed_takes_more(watch->feed);
+}
+
 void leat_watch_opened(const struct leat_session *session)
 {
     const struct leat_list *watches = &session->worker->watches;
-    struct leat_json json;
-    char *text;
+    char *text = NULL; /* made once somebody wants it */
 
-    if (leat_list_is_empty(watches))
-        return;
-    begin(&json, "opened");
-    leat_json_add(&json, "session", leat_session_json(session));
-    text = leat_json_take_text(leat_json_end(&json));
     for (struct leat_list *link = watches->next; link != watches; link = link->next) {
-        struct leat_watch *watch = watch_of(link);
-        if (watch->traced == 0 && leat_session_matches(session, &watch->filter))
-            leat_feed_put(watch->feed, text, length(text));
+        if (!is_followed(session, watch_of(link)))
+            continue;
+        if (text == NULL)
+            text = opened_text(session);
+        leat_feed_put(watch_of(link)->feed, text, length(text));
     }
     leat_mem_free(text);
 }
@@ -113,29 +124,27 @@ void leat_watch_ended(const struct leat_session *session, const struct leat_sess
                       const char *reason)
 {
     const struct leat_list *watches = &session->worker->watches;
-    char *text;
+    char *text = NULL;
 
-    if (leat_list_is_empty(watches))
-        return;
-    text = ended_text(session, end, reason);
     for (struct leat_list *link = watches->next; link != watches; link = link->next) {
-        struct leat_watch *watch = watch_of(link);
-        if (watch->traced == session->id)
+        const struct leat_watch *watch = watch_of(link);
+        bool is_traced_one = watch->traced == session->id;
+        if (!is_traced_one && !is_followed(session, watch))
+            continue;
+        if (text == NULL)
+            text = ended_text(session, end, reason);
+        if (is_traced_one)
             leat_feed_end(watch->feed, text, length(text));
-        else if (watch->traced == 0 && leat_session_matches(session, &watch->filter))
+        else
             leat_feed_put(watch->feed, text, length(text));
     }
     leat_mem_free(text);
 }
 
-void leat_watch_frame(const struct leat_session *session, const struct leat_watch_frame *frame)
+static char *frame_text(const struct leat_watch_frame *frame)
 {
-    const struct leat_list *watches = &session->worker->watches;
     struct leat_json json;
-    char *text;
 
-    if (!is_traced(session->worker, session->id))
-        return;
     begin(&json, "frame");
     leat_json_add_text(&json, "from", frame->from);
     leat_json_add_text(&json, "to", frame->to);
@@ -143,10 +152,21 @@ void leat_watch_frame(const struct leat_session *session, const struct leat_watc
     leat_json_add_count(&json, "channel", frame->head->channel);
     leat_json_add_text(&json, "method", frame->method);
     leat_json_add_count(&json, "size", frame->head->size);
-    text = leat_json_take_text(leat_json_end(&json));
+    return leat_json_take_text(leat_json_end(&json));
+}
+
+void leat_watch_frame(const struct leat_session *session, const struct leat_watch_frame *frame)
+{
+    const struct leat_list *watches = &session->worker->watches;
+    char *text = NULL;
+
     for (struct leat_list *link = watches->next; link != watches; link = link->next) {
-        if (watch_of(link)->traced == session->id)
-            leat_feed_put(watch_of(link)->feed, text, length(text));
+        const struct leat_watch *watch = watch_of(link);
+        if (watch->traced != session->id || !leat_feed_takes_more(watch->feed))
+            continue;
+        if (text == NULL)
+            text = frame_text(frame);
+        leat_feed_put(watch->feed, text, length(text));
     }
     leat_mem_free(text);
 }

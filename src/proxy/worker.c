@@ -264,10 +264,8 @@ static void on_begin_drain(void *arg)
     on_drain(worker);
 }
 
-/* Cuts what is left and stops. */
-static void on_finish(void *arg)
+void leat_worker_cut(struct leat_worker *worker)
 {
-    struct leat_worker *worker = arg;
     struct leat_list *link, *next;
 
     stop_listening(worker);
@@ -276,6 +274,14 @@ static void on_finish(void *arg)
         next = link->next;
         leat_session_cut(LEAT_LIST_OBJECT(link, struct leat_session, link), "leat has stopped");
     }
+}
+
+/* Cuts what is left and stops. */
+static void on_finish(void *arg)
+{
+    struct leat_worker *worker = arg;
+
+    leat_worker_cut(worker);
     leat_loop_stop(worker->loop);
 }
 

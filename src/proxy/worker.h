@@ -127,6 +127,9 @@ leat_worker_init(struct leat_worker *worker, struct leat_shared *shared, struct 
 LEAT_MUST_CHECK enum leat_status leat_worker_start(struct leat_worker *worker,
                                                    struct leat_error *err);
 
+/* Stops accepting and cuts the sessions. The worker's thread only. */
+void leat_worker_cut(struct leat_worker *worker);
+
 /* Cuts the sessions and ends the thread, if it runs. */
 void leat_worker_stop(struct leat_worker *worker);
 

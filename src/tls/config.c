@@ -283,11 +283,6 @@ const struct leat_tls_digest *leat_tls_config_key(const struct leat_tls_config *
     return &config->key;
 }
 
-enum leat_tls_role leat_tls_config_role(const struct leat_tls_config *config)
-{
-    return config->role;
-}
-
 const char *leat_tls_config_cert_file(const struct leat_tls_config *config)
 {
     return config->cert_file;

@@ -126,8 +126,6 @@ LEAT_MUST_CHECK enum leat_status leat_tls_config_freeze(struct leat_tls_config *
 /* The key of CONFIG, which must be frozen. It lives as long as CONFIG. */
 const struct leat_tls_digest *leat_tls_config_key(const struct leat_tls_config *config);
 
-enum leat_tls_role leat_tls_config_role(const struct leat_tls_config *config);
-
 /* The files that CONFIG names, for messages: NULL what is not set; the authorities of a client
  * that trusts the system's are NULL too. They live as long as CONFIG. */
 const char *leat_tls_config_cert_file(const struct leat_tls_config *config);

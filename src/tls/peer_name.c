@@ -16,7 +16,9 @@ static bool set_host(SSL *ssl, const char *name)
 
     if (inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1)
         return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
-    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    /* A common name is no host name (RFC 9525, 2): authorities give clients any they like. */
+    SSL_set_hostflags(ssl,
+                      X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
     return SSL_set1_host(ssl, name) == 1 &&
            SSL_set_tlsext_host_name(ssl, leat_tls_taken(name)) == 1;
 }

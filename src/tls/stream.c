@@ -567,8 +567,13 @@ bool leat_tls_stream_is_resumed(const struct leat_stream *stream)
 const char *leat_tls_stream_server_name(const struct leat_stream *stream)
 {
     const struct tls_stream *t = opened(stream);
+    const char *name = t != NULL ? SSL_get_servername(t->ssl, TLSEXT_NAMETYPE_host_name) : NULL;
 
-    return t != NULL ? SSL_get_servername(t->ssl, TLSEXT_NAMETYPE_host_name) : NULL;
+    if (name == NULL || t->conn.server == NULL)
+        return name;
+    /* A second ClientHello may name another than the first, by which the context was chosen. */
+    const struct leat_str asked = {name, strlen(name)};
+    return leat_tls_server_find(t->conn.server, asked) == t->conn.ctx ? name : NULL;
 }
 
 bool leat_tls_stream_add_peer(const struct leat_stream *stream, struct leat_text *text)

@@ -49,7 +49,8 @@ struct leat_tls_ctx *leat_tls_stream_ctx(const struct leat_stream *stream);
 /* Whether the session was resumed by a ticket. */
 bool leat_tls_stream_is_resumed(const struct leat_stream *stream);
 
-/* The name that the client asked for, NULL if none; it may be anything. */
+/* The name that the client asked for, by which the context in use was chosen; NULL if none. It may
+ * be anything. */
 const char *leat_tls_stream_server_name(const struct leat_stream *stream);
 
 /* Appends the subject of the peer's certificate, such as "CN=orders,O=Example" (RFC 4514). False if

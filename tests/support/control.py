@@ -15,6 +15,7 @@ import process
 BINARY = os.environ.get(
     "LEATCTL_BIN", str(pathlib.Path(leats.BINARY).parents[1] / "leatctl/leatctl"))
 SECONDS = 20
+WATCHING = "watching; Ctrl-C ends it\n"  # on standard error, unless the answer says it
 
 
 def _environment(more=None):
@@ -37,7 +38,7 @@ def run(path, *args, environment=None, seconds=SECONDS):
 def done(path, *args):
     """Runs leatctl, which must succeed without a word of complaint; returns its output."""
     ran = run(path, *args)
-    assert (ran.returncode, ran.stderr) == (0, ""), ran
+    assert (ran.returncode, ran.stderr.removeprefix(WATCHING)) == (0, ""), ran
     return ran.stdout
 
 
@@ -45,8 +46,9 @@ def refused(path, *args, status=1, **options):
     """Runs leatctl, which must end with STATUS and one sentence; returns the sentence."""
     ran = run(path, *args, **options)
     assert ran.returncode == status, ran
-    assert ran.stderr.startswith("leatctl: ") and ran.stderr.count("\n") == 1, ran
-    return ran.stderr.strip().removeprefix("leatctl: ")
+    said = ran.stderr.removeprefix(WATCHING)
+    assert said.startswith("leatctl: ") and said.count("\n") == 1, ran
+    return said.strip().removeprefix("leatctl: ")
 
 
 def answer(path, *args):
@@ -108,7 +110,7 @@ class Watch:
         """Waits for its end by itself; returns status and standard error."""
         status = self.process.wait(SECONDS)
         self._reader.join(SECONDS)
-        errors = self.process.stderr.read()
+        errors = self.process.stderr.read().removeprefix(WATCHING)
         self.process.stderr.close()
         self.process.stdout.close()
         return status, errors

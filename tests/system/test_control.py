@@ -148,7 +148,8 @@ def test_every_filter(run_broker, filed):
             (["--backend", "b0"], {ids["ann"]}),
             (["--backend", f"127.0.0.1:{brokers[1].port}"], {ids["bob"]}),
             (["--client", address], {ids["ann"]}), (["--client", "127.0.0.1"], set(ids.values())),
-            (["--client", "127.0.0.2"], set()), (["--state", "open"], both),
+            (["--client", "127.0.0.2"], set()), (["--client", "[127.0.0.1]"], set(ids.values())),
+            (["--client", "[]"], set()), (["--state", "open"], both),
             (["--state", "handshake"], {ids[None]}),
             (["--listener", f"amqp://127.0.0.1:{leat.port}"], set(ids.values())),
             (["--listener", f"127.0.0.1:{leat.port}"], set(ids.values())),
@@ -201,7 +202,7 @@ def test_follow_tells_each_beginning_and_end(leat):
 def test_follow_in_words(leat):
     watch = control.Watch(leat.socket, "sessions", "--follow")
     line = watch.provoke("opened", lambda: come_and_go(leat))
-    opened = re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} session (\d+) opened: client "
+    opened = re.fullmatch(TIME.pattern + r" session (\d+) opened: client "
                           r"127\.0\.0\.1:\d+, user guest, vhost /, backend \S+", line)
     assert opened, line
     assert f"session {opened[1]} closed by client: it closed with 200 bye; client 127" in (
@@ -259,8 +260,7 @@ def test_trace_in_words(leat):
     watch = control.Watch(leat.socket, "session", number, "trace")
     open_channel = amqp_wire.method(1, "channel.open", amqp_wire.shortstr(""))
     line = watch.provoke("client->broker", lambda: client.send(open_channel))
-    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} client->broker channel 1 channel\.open 5 bytes",
-                        line)
+    assert re.fullmatch(TIME.pattern + r" client->broker channel 1 channel\.open 5 bytes", line)
     client.close_politely()
     assert watch.end() == (0, "")
     assert f"session {number} closed by client: it closed with 200 bye" in watch.lines[-1]
@@ -309,6 +309,21 @@ def test_close_waits_for_what_the_client_sends_before_close_ok(start, run_broker
     assert client.take_close(body[500:] + body) == GONE
     broker.wait_ended()
     assert broker.sessions[0].received.startswith(body + body)
+
+
+@pytest.mark.parametrize("stalled", ["client", "broker"])
+def test_waits_names_the_side_that_takes_nothing(start, run_broker, stalled):
+    broker = run_broker(amqp_wire.held(amqp_wire.NO_HEARTBEAT))
+    leat = start(broker)
+    client = amqp_wire.Client(leat.port).connect()
+    assert the_session(leat)["waits"] is None
+    flow.send_until_queued(leat, client if stalled == "broker" else broker.wait_sessions(1)[0])
+    flow.await_true(lambda: the_session(leat)["waits"] is not None)
+    session = the_session(leat)
+    assert session["waits"] == stalled and session[f"queued_to_{stalled}"] > 0
+    assert re.search(f" {stalled} ", control.done(leat.socket, "sessions").splitlines()[1])
+    control.answer(leat.socket, "session", session["id"], "kill")
+    client.close()
 
 
 def test_kill_cuts_at_once(start, run_broker):
@@ -381,8 +396,19 @@ def test_drain(start, broker):
 def test_a_follower_is_told_that_leat_ends(leat):
     watch = follow(leat)
     leat.stop()
+    assert watch.end() == (0, "")
+    assert json.loads(watch.lines[-1]) == {"event": "stopped"}
+
+
+def test_a_follower_is_told_that_leat_is_gone(broker, tmp_path):
+    path = tmp_path / "leat.sock"
+    gone = leats.Leat("amqp://127.0.0.1:0", f"amqp://127.0.0.1:{broker.port}",
+                      more=["--control-socket", path])
+    gone.socket = path
+    watch = follow(gone)
+    gone.kill()
     status, errors = watch.end()
-    assert status == 0 and "leat has ended the connection" in errors
+    assert status == 3 and "leat has ended the connection" in errors
 
 
 def test_the_log_level_is_what_is_logged(filed, broker):

@@ -15,6 +15,7 @@ import leat as leats
 LISTEN = ["--listen", "amqp://127.0.0.1:0", "--backend", "amqp://127.0.0.1:1"]
 LINE_MAX = 65536
 CONNECTIONS_MAX = 32
+WATCHERS_MAX = 28
 
 
 @pytest.fixture
@@ -120,6 +121,33 @@ def test_what_took_its_place_is_left_alone(start, path):
     assert path.exists()
 
 
+@pytest.mark.parametrize("left", ["nothing", "another's socket", "a file", "a live socket"])
+def test_a_reload_makes_it_anew(run_file, path, left):
+    leat = run_file(f"control: {{ socket: {path.name} }}\n"
+                    "listeners: [{ address: amqp://127.0.0.1:0 }]\n"
+                    "backends: { b: { address: amqp://127.0.0.1:1 } }\n")
+    with control.Raw(path) as raw, socket.socket(socket.AF_UNIX) as other:
+        path.unlink()
+        if left == "a file":
+            path.write_text("precious")
+        elif left != "nothing":
+            other.bind(str(path))
+            if left == "a live socket":
+                other.listen()
+        leat.process.send_signal(signal.SIGHUP)
+        leat.wait("reloaded:")
+        assert raw.ask(verb="log")["ok"]
+        assert leat.process.pid == raw.ask(verb="status")["pid"]
+        if left in ("a file", "a live socket"):
+            assert str(path) in leat.wait("control.socket:").text
+            path.unlink()
+            assert raw.ask(verb="reload")["ok"]
+        assert control.answer(path, "status")["pid"] == leat.process.pid
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    leat.stop()
+    assert not path.exists()
+
+
 def test_a_directory_that_is_not_there_is_named(tmp_path):
     assert str(tmp_path / "none") in refused(tmp_path / "none" / "leat.sock")
 
@@ -149,7 +177,7 @@ def test_check_leaves_the_socket_alone(leat, path, tmp_path):
     (b'{"verb":"stauts"}', 'did you mean "status"?'),
     (b'{"verb":"\\u001b[2J\\nx"}', "unknown verb"),
     (b'{"verb":"' + 60000 * b"x" + b'"}', "unknown verb"),
-    (b'{"verb":"status","id":1}', '"id"'), (b'{"verb":"sessions","vhots":"/"}', 'mean "vhost"?'),
+    (b'{"verb":"status","id":1}', 'status takes no members, got "id"'), (b'{"verb":"sessions","vhots":"/"}', 'mean "vhost"?'),
     (b'{"verb":"sessions","vhost":1}', "vhost"), (b'{"verb":"sessions","follow":"yes"}', "follow"),
     (b'{"verb":"sessions","state":"opne"}', 'mean "open"?'),
     (b'{"verb":"session"}', "id"), (b'{"verb":"session","id":1}', "action"),
@@ -195,6 +223,16 @@ def test_many_requests_on_one_connection(path, piece):
             assert str(number) in raw.take()["error"]
             assert raw.take() == {"ok": True, "sessions": []}
             assert raw.take()["kind"] == "usage"
+        assert raw.take() is None
+
+
+@pytest.mark.usefixtures("leat")
+def test_a_line_without_an_end_is_told(path):
+    with control.Raw(path) as raw:
+        raw.send(b'{"verb":"log"}\n{"verb":"log"}')
+        assert raw.take()["ok"]
+        raw.sock.shutdown(socket.SHUT_WR)
+        assert raw.take() == {"ok": False, "kind": "usage", "error": "the line has no end"}
         assert raw.take() is None
 
 
@@ -306,15 +344,8 @@ def test_a_slow_follower_hears_how_much_it_lost(start, run_broker, path):
         for _ in range(count):
             amqp_wire.Client(leat.port).connect().close_politely()
         flow.wait_status(leat, lambda status: status["closed"] == count)
-        left = 0  # to be read before another session
-        while told + lost < 2 * count:
-            # What is lost is said before the next line that fits. If another session's lines do
-            # not fit, there are far more than these to read.
-            if not lost and left == 0:
-                amqp_wire.Client(leat.port).connect().close_politely()
-                count, left = count + 1, 50
+        while told + lost < 2 * count:  # without another session
             event = raw.take()
-            left -= 1
             lost += event.get("lines", 0)
             told += event["event"] != "lost"
     assert told + lost == 2 * count and lost > 0 and told > 100
@@ -352,5 +383,47 @@ def test_leat_ends_while_it_is_watched(start, run_broker, path):
         leat.process.send_signal(signal.SIGTERM)
         client.take_close()
         assert leat.end() == 0
-        assert follower.take()["event"] == "ended" and follower.take() is None
+        assert [one["event"] for one in iter(follower.take, None)] == ["ended", "stopped"]
         assert list(iter(tracer.take, None))[-1]["event"] == "ended"
+
+
+@pytest.mark.parametrize("how", ["drain.end", "a second signal"])
+def test_sessions_that_are_cut_at_the_end_are_told_of(start, run_broker, path, how):
+    broker = run_broker(amqp_wire.serving(amqp_wire.NO_HEARTBEAT))
+    end = "100ms" if how == "drain.end" else "60s"
+    leat = start(broker, more=["--drain.close_after", "0s", "--drain.close_until", "50ms",
+                               "--drain.end", end, "--workers", "2"])
+    clients = [amqp_wire.Client(leat.port).connect() for _ in range(3)]
+    number = control.sessions(path)[0]["id"]
+    with control.Raw(path) as follower, control.Raw(path) as tracer:
+        assert follower.ask(verb="sessions", follow=True)["ok"]
+        assert tracer.ask(verb="session", id=number, action="trace")["ok"]
+        leat.process.send_signal(signal.SIGTERM)
+        if how != "drain.end":
+            leat.wait("draining:")
+            leat.process.send_signal(signal.SIGTERM)
+        assert leat.end() == 0
+        events = list(iter(follower.take, None))
+        assert [one["event"] for one in events] == 3 * ["ended"] + ["stopped"]
+        assert all(one["by"] == "leat" for one in events[:-1])
+        last = list(iter(tracer.take, None))[-1]
+        assert (last["event"], last["session"]["id"]) == ("ended", number)
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.usefixtures("leat")
+def test_those_who_follow_lock_nobody_out(path):
+    raws = [control.Raw(path) for _ in range(WATCHERS_MAX)]
+    assert all(raw.ask(verb="sessions", follow=True)["ok"] for raw in raws)
+    with control.Raw(path) as one_more:
+        for request in ({"verb": "sessions", "follow": True},
+                        {"verb": "session", "id": 1, "action": "trace"}):
+            answer = one_more.ask(**request)
+            assert answer["kind"] == "limit" and "end a leatctl" in answer["error"], answer
+        assert one_more.ask(verb="log")["ok"]  # it is of use for anything else
+        assert "28" in control.refused(path, "sessions", "--follow")
+        raws.pop().close()
+        flow.await_true(lambda: one_more.ask(verb="sessions", follow=True)["ok"])
+    for raw in raws:
+        raw.close()

@@ -4,6 +4,8 @@ command line, how it shows what peers have said, and how it ends."""
 import contextlib
 import json
 import os
+import socket
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -53,7 +55,7 @@ def asked(scripted, *args, answer=None):
     (["status", "extra"], "extra"),
     (["status", "--follow"], "--follow"),
     (["backends", "--vhost", "x"], "filters"),
-    (["sessions", "--vhots", "x"], 'did you mean "vhost"?'),
+    (["sessions", "--vhots", "x"], 'did you mean "--vhost"?'),
     (["sessions", "--vhost"], "--vhost"),
     (["sessions", "--vhost", "x", "--vhost", "y"], "once"),
     (["sessions", "--follow=yes"], "--follow=yes"),
@@ -145,6 +147,13 @@ def test_sessions_are_a_table_by_id(scripted):
         "3 sessions"]
 
 
+def test_a_backend_of_no_farm(scripted):
+    backend = {"name": "b", "address": "a", "tls": False, "weight": 1, "farms": [], "state": "up"}
+    path = scripted(control.saying({"ok": True, "backends": [backend]}))
+    assert control.done(path, "backends").splitlines()[1].split()[:6] == [
+        "b", "a", "no", "1", "-", "up"]
+
+
 def test_no_session_is_no_table(scripted):
     path = scripted(control.saying({"ok": True, "sessions": []}))
     assert control.done(path, "sessions") == "0 sessions\n"
@@ -173,7 +182,8 @@ def test_nothing_of_a_peer_steers_the_terminal(scripted, hostile, shown):
     for answer, args in (({"sessions": [session]}, ["sessions"]),
                          ({"session": session}, ["session", 17, "show"]),
                          ({"following": True}, ["sessions", "--follow"])):
-        ran = control.run(scripted(control.saying({"ok": True, **answer}, opened)), *args)
+        ran = control.run(scripted(control.saying({"ok": True, **answer}, opened,
+                                                  {"event": "stopped"})), *args)
         assert ran.returncode == 0 and shown in ran.stdout, ran
         assert ran.stdout.replace("\n", "").isprintable(), ran.stdout
     ran = control.run(scripted(control.saying({"ok": False, "kind": "failed", "error": hostile})),
@@ -242,9 +252,37 @@ def test_leat_may_die_while_it_is_followed(scripted):
     ran = control.run(path, "sessions", "--follow")
     assert (ran.returncode, ran.stdout) == (3, "lost 1 line, not read in time\n")
     assert "lost" in ran.stderr
-    path = scripted(control.saying({"ok": True, "following": True}))
-    ran = control.run(path, "sessions", "--follow")
-    assert (ran.returncode, ran.stdout) == (0, "") and "ended the connection" in ran.stderr
+    for answer, args in (({"following": True}, ["sessions", "--follow"]),
+                         ({"tracing": 17}, ["session", 17, "trace"])):
+        path = scripted(control.saying({"ok": True, **answer}))
+        assert "ended the connection" in control.refused(path, *args, status=3)
+
+
+def test_leat_may_stop_while_it_is_followed(scripted):
+    path = scripted(control.saying({"ok": True, "following": True}, {"event": "stopped"}))
+    assert control.done(path, "sessions", "--follow") == "leat has stopped\n"
+
+
+def test_a_leat_that_hangs_is_told_apart(scripted, tmp_path):
+    """It may be stopped by a signal: the kernel takes connections for it, for a while."""
+    gate = threading.Event()
+
+    def late(connection, request):
+        gate.wait(control.SECONDS)
+        control.saying({"ok": True, "level": "info"})(connection, request)
+
+    argv = [control.BINARY, "-s", scripted(late), "log"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as asker:
+        assert asker.stderr.readline() == "leatctl: leat has accepted but does not answer yet\n"
+        gate.set()
+        assert (asker.stdout.read(), asker.wait(control.SECONDS)) == ("info\n", 0)
+    path = tmp_path / "full.sock"
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as other:
+        listener.bind(str(path))
+        listener.listen(0)
+        other.connect(str(path))  # and so the queue is full
+        assert "takes no connections: it hangs or is stopped" in control.refused(
+            path, "log", status=3)
 
 
 TIME = "2026-11-30T12:03:04.123Z"
@@ -258,14 +296,14 @@ def test_events_are_words(scripted):
     lost, other = {"event": "lost", "lines": 2}, {"event": "unheard of", "time": TIME}
     path = scripted(control.saying({"ok": True, "tracing": 17}, frame, lost, other, ended))
     assert control.done(path, "session", 17, "trace").splitlines() == [
-        "12:03:04.123 client->broker channel 1 basic.publish 24 bytes",
+        "2026-11-30T12:03:04.123Z client->broker channel 1 basic.publish 24 bytes",
         "lost 2 lines, not read in time",
-        "12:03:04.123 an event that this leatctl does not know, see --json",
-        "12:03:04.123 session 17 closed by client: it closed with 200 bye; client 192.0.2.7:40122"]
+        "2026-11-30T12:03:04.123Z an event that this leatctl does not know, see --json",
+        "2026-11-30T12:03:04.123Z session 17 closed by client: it closed with 200 bye; client 192.0.2.7:40122"]
     opened = {"event": "opened", "time": TIME, "session": SESSION}
     path = scripted(control.saying({"ok": True, "following": True}, opened))
     assert control.run(path, "sessions", "--follow").stdout == (
-        "12:03:04.123 session 17 opened: client 192.0.2.7:40122, user orders, vhost /, "
+        "2026-11-30T12:03:04.123Z session 17 opened: client 192.0.2.7:40122, user orders, vhost /, "
         "backend rabbit1\n")
 
 
@@ -310,7 +348,7 @@ def test_a_reader_who_has_enough_is_no_error(scripted):
         f"'{control.BINARY}' -s '{scripted(endless)}' sessions --follow | head -n 2; "
         "echo ${PIPESTATUS[0]}", shell=True, executable="/bin/bash", capture_output=True,
         text=True, timeout=control.SECONDS, check=False)
-    assert head.stdout.splitlines()[2:] == ["0"] and head.stderr == ""
+    assert head.stdout.splitlines()[2:] == ["0"] and head.stderr == control.WATCHING
     watch.interrupt()
 
 
@@ -343,26 +381,34 @@ def test_permission_denied_says_whose_it_is():
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o711)
         path = f"{directory}/leat.sock"
+        program = shutil.copy(control.BINARY, directory)  # others may not reach the original
         listener = control.Scripted(path, None)
         os.chmod(path, 0o600 if other else 0)
-        ran = subprocess.run([control.BINARY, "-s", path, "log"], capture_output=True, text=True,
+        ran = subprocess.run([program, "-s", path, "log"], capture_output=True, text=True,
                              timeout=control.SECONDS, check=False, **other)
         listener.stop()
     assert ran.returncode == 3, ran
     assert "permission denied: the socket is its owner's only" in ran.stderr
 
 
+# What some reader of YAML takes for a number, a date or a time.
+NUMBERS = ["0x10", "0x1F", "0xabcdef", "0b1", "0o7", "1_000", "1e3", "1.5E+3", ".inf", ".NaN", "+1",
+           "-1", "2026-11-30", "2026-11-30T12:03:04Z", "12:30:45", "1.", "12ab", "1"]
+
+
 def test_config_is_yaml(scripted):
     config = {"workers": 2, "loopback_users": [], "vhosts": {"null": {"farm": "a b"}, "~": {},
               "12": {"x": True}, "*": {}, "a: b": {}, "\x1b\n": {}, "Ünï": {}, "'q\"": {}},
               "listeners": [{"address": "amqp://[::1]:5672"}, {"address": "amqps://0.0.0.0:1"}],
-              "timeouts": {"tls": "5s"}, "users": ["guest", "-x", "", "0x10", "1e3", "on"]}
+              "timeouts": {"tls": "5s"}, "users": ["guest", "-x", "", "on", *NUMBERS],
+              "limits": ["64KiB", "1500ms", "120s", "1GiB"]}
     text = control.done(scripted(control.saying({"ok": True, "config": config})), "config", "show")
     assert "  tls: 5s\n" in text and "loopback_users: []\n" in text and "workers: 2\n" in text
     assert '- address: amqps://0.0.0.0:1\n' in text
-    for quoted in ('"null"', '"~"', '"12"', '"*"', '"a: b"', '"\\e\\n"', '"-x"', '""', '"0x10"',
-                   '"1e3"', '"on"'):
+    for quoted in ('"null"', '"~"', '"12"', '"*"', '"a: b"', '"\\e\\n"', '"-x"', '""', '"on"',
+                   *(f'"{one}"' for one in NUMBERS)):
         assert quoted in text, text
+    assert "limits: [64KiB, 1500ms, 120s, 1GiB]\n" in text
 
 
 def test_a_large_answer(scripted):

@@ -9,6 +9,7 @@ import control
 import dns
 import flow
 import leat as leats
+import process
 from leat import NO_BROKER
 
 NAME = "rabbit.example"
@@ -192,3 +193,13 @@ def test_no_reload_changes_the_servers(run_file, run_dns, brokers):
     leat.process.send_signal(leats.signal.SIGHUP)
     assert "dns: it can't change without a restart" in leat.wait("reload").text
     open_and_close(leat)
+
+
+def test_a_name_that_leads_back_to_leat_begets_no_sessions(start, run_dns):
+    """One login was enough to take every place that there is for handshakes."""
+    server = run_dns(**{NAME: ["127.0.0.1"]})
+    port, = process.free_ports(1)
+    leat = start(server, url(port), listen=f"amqp://127.0.0.1:{port}")
+    assert amqp_wire.Client(leat.port).answer_to_open() == NO_BROKER
+    assert "it is a listener of this leat" in leat.wait("failed:").text
+    assert leat.status()["accepted"] == 2  # the client, and leat itself once

@@ -239,6 +239,20 @@ def test_v2_to_the_broker_with_what_tls_says(run_file, run_broker, certs, tls):
                     proxy_header.SSL_CIPHER: cipher.encode()}
 
 
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_v2_to_the_broker_with_whom_the_clients_certificate_names(run_file, run_broker, world,
+                                                                  version):
+    headers = []
+    broker = run_broker(taking(proxy_header.take_v2, headers))
+    leat = run_file(f"listeners: [{{ address: 'amqps://127.0.0.1:0', cert: {world.server.cert},"
+                    f" key: {world.server.key}, client_ca: {world.clients.cert} }}]\n"
+                    f"backends: {{ a: {{ {at(broker)}, proxy_protocol: v2 }} }}\n")
+    amqp_wire.Client(leat.port, world.context(world.alice, version)).connect().close_politely()
+    flags, verify, tlvs = headers[0].ssl
+    assert flags & 3 == 3 and verify == 0  # over TLS, and it has shown a certificate, which is good
+    assert tlvs[proxy_header.SSL_CN] == b"alice"
+
+
 @pytest.mark.parametrize("client", [CLIENT, CLIENT6])
 def test_what_a_load_balancer_says_is_passed_on(start, run_broker, client):
     headers = []

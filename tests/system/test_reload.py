@@ -172,3 +172,18 @@ def test_a_pipe_in_place_of_the_file_changes_nothing(run_file, brokers, files, t
     os.mkfifo(leat.file)
     reload(leat, "reload", "failed,")
     amqp_wire.Client(leat.port, tls).connect().close_politely()
+
+
+def test_reloads_while_files_are_looked_at(run_file, serving, certs, tmp_path):
+    """A reload may come at any moment of the watch on files, which goes on off the loop."""
+    names = [f"c{number}" for number in range(40)]
+    leat = run_file(
+        f"listeners: [{{ address: 'amqps://127.0.0.1:0', cert: {certs.cert}, key: {certs.key},"
+        f" certificates: [{', '.join(names)}] }}]\ncertificates:\n"
+        + "".join(f"  {name}: {{ cert: {certs.cert}, key: {certs.key}, names: [{name}.example] }}\n"
+                  for name in names)
+        + f"backends: {{ b: {{ address: 'amqp://127.0.0.1:{serving.port}' }} }}\n"
+        "tls: { recheck: 100ms }\n")
+    for _ in range(40):
+        reload(leat, "reloaded:")
+    assert leat.status()["failed"] == 0

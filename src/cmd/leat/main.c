@@ -58,6 +58,14 @@ static int fail(const struct leat_error *err)
     return EXIT_USAGE;
 }
 
+static void renew_control(struct program *program)
+{
+    struct leat_error err;
+
+    if (leat_control_renew(program->control, &err) != LEAT_OK)
+        leat_log_line(program->log, LEAT_LOG_ERROR, "no control socket: %s", err.text);
+}
+
 /* All or nothing: what is wrong leaves the configuration in force as it is. */
 static enum leat_status reload(void *arg, struct leat_error *err)
 {
@@ -78,6 +86,7 @@ static enum leat_status reload(void *arg, struct leat_error *err)
     }
     leat_engine_replace(program->engine, snapshot);
     leat_snapshot_unref(snapshot);
+    renew_control(program);
     /* Whoever asked for it wants to know, also if the new level is above this. */
     program->log->write(program->log->arg, LEAT_LOG_INFO,
                         leat_str_of("reloaded: new connections have it from now on"));
@@ -243,6 +252,7 @@ int main(int argc, char **argv)
         hold_signals();
     code = run(&program);
     leat_io_close(&program.signals);
+    leat_engine_cut(program.engine);
     leat_control_free(program.control);
     leat_engine_free(program.engine);
     if (program.log != NULL && code == 0)

@@ -16,6 +16,20 @@ static bool emit(yaml_emitter_t *emitter, yaml_event_t *event, int is_made)
     return is_made != 0 && yaml_emitter_emit(emitter, event) != 0;
 }
 
+/* Whether VALUE is digits and a unit: a duration or a size, which is no number to anybody. */
+static bool is_quantity(struct leat_str value)
+{
+    static const char *const units[] = {"ms", "s", "m", "h", "d", "KiB", "MiB", "GiB"};
+    size_t digits = strspn(value.ptr, "0123456789");
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (leat_str_equal((struct leat_str){value.ptr + digits, value.len - digits},
+                           leat_str_of(units[i])))
+            return true;
+    }
+    return false;
+}
+
 /* Whether VALUE, written without quotes, is text to every reader of YAML. */
 static bool is_plain(struct leat_str value)
 {
@@ -30,9 +44,9 @@ static bool is_plain(struct leat_str value)
     }
     if (value.len == 0 || value.ptr[value.len - 1] == ':' || strchr("-.:@", value.ptr[0]) != NULL)
         return false;
-    /* A number, a date, or a time would be one; a duration or a size is no number. */
-    if (strspn(value.ptr, "0123456789_.:-eExXoO+") == value.len)
-        return false;
+    /* There are many ways to write a number, a date or a time. */
+    if (value.ptr[0] >= '0' && value.ptr[0] <= '9')
+        return is_quantity(value);
     return strspn(value.ptr, safe) == value.len;
 }
 

@@ -59,6 +59,7 @@ static void add_value(struct leat_text *text, const json_t *value)
     if (json_is_object(value)) {
         add_members(text, value);
     } else if (json_is_array(value)) {
+        leat_text_add(text, "%s", json_array_size(value) == 0 ? "-" : "");
         for (size_t i = 0; i < json_array_size(value); i++) {
             leat_text_add(text, "%s", i > 0 ? ", " : "");
             add_simple(text, json_array_get(value, i));

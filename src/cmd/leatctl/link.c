@@ -98,6 +98,10 @@ static enum leat_status unreachable(const char *path, int sys, struct leat_error
                               "%s: permission denied: the socket is its owner's only, run leatctl "
                               "as the user that leat runs as",
                               path);
+    if (sys == EAGAIN)
+        return leat_error_set(err, LEAT_EIO, 0,
+                              "%s: leat listens but takes no connections: it hangs or is stopped",
+                              path);
     return leat_error_set(err, LEAT_EIO, sys, "connecting to %s", path);
 }
 
@@ -151,6 +155,24 @@ enum leat_status leat_link_send(struct leat_link *link, struct leat_str line,
 
     return (status == LEAT_OK) ? status
                                : leat_error_set(err, status, 0, "sending the request failed");
+}
+
+static void on_wait_over(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+bool leat_link_wait(struct leat_link *link, uint64_t ms)
+{
+    struct leat_timer timer;
+    bool is_over = false;
+
+    leat_timer_init(&timer, on_wait_over, &is_over);
+    leat_timer_start(link->loop, &timer, ms);
+    while (link->len == 0 && link->end == LEAT_OK && !is_over)
+        leat_loop_turn(link->loop, -1);
+    leat_timer_stop(link->loop, &timer);
+    return link->len > 0 || link->end != LEAT_OK;
 }
 
 static bool has_line(struct leat_link *link, struct leat_str *out)

@@ -11,6 +11,9 @@
 #ifndef LEAT_CMD_LEATCTL_LINK_H
 #define LEAT_CMD_LEATCTL_LINK_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include <leat/compiler.h>
 #include <leat/error.h>
 #include <leat/str.h>
@@ -31,6 +34,10 @@ void leat_link_free(struct leat_link *link);
 /* Sends LINE and a newline. LEAT_ENOMEM; a lost connection is told by leat_link_take_line(). */
 LEAT_MUST_CHECK enum leat_status leat_link_send(struct leat_link *link, struct leat_str line,
                                                 struct leat_error *err);
+
+/* Waits until something has come, or it is known that nothing will. False if neither is so after
+ * MS. */
+bool leat_link_wait(struct leat_link *link, uint64_t ms);
 
 /*
  * Waits for the next line, without its newline; *OUT is valid until the next call. LEAT_ECLOSED if

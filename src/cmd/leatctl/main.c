@@ -19,6 +19,9 @@
 #include "show.h"
 #include "words.h"
 
+/* Then leat's silence is told of. */
+#define SILENCE_MS 5000
+
 enum exit_status {
     EXIT_DONE = 0,
     EXIT_REFUSED = 1,
@@ -104,9 +107,12 @@ static enum exit_status take_answer(struct leat_link *link, const struct leat_or
     struct leat_str line;
     struct leat_error err;
     json_t *answer;
-    enum leat_status status = leat_link_take_line(link, &line, &err);
+    enum leat_status status;
     enum exit_status code = EXIT_DONE;
 
+    if (!leat_link_wait(link, SILENCE_MS))
+        (void)fputs("leatctl: leat has accepted but does not answer yet\n", stderr);
+    status = leat_link_take_line(link, &line, &err);
     if (status == LEAT_ECLOSED)
         return fail(EXIT_LOST, "leat has ended the connection without an answer");
     if (status != LEAT_OK)
@@ -128,12 +134,15 @@ static enum exit_status take_answer(struct leat_link *link, const struct leat_or
     return code;
 }
 
-/* Whether EVENT is the last one that a trace has. */
+/* Whether EVENT is the last one: of a trace its session's end, else that leat ends. */
 static bool is_last(const struct leat_order *order, const json_t *event)
 {
     const char *kind = json_string_value(json_object_get(event, "event"));
 
-    return order->verb->id == LEAT_VERB_SESSION && kind != NULL && strcmp(kind, "ended") == 0;
+    if (kind == NULL)
+        return false;
+    return strcmp(kind, "stopped") == 0 ||
+           (order->verb->id == LEAT_VERB_SESSION && strcmp(kind, "ended") == 0);
 }
 
 /* Prints events as they come, until either side has enough. */
@@ -147,6 +156,8 @@ static enum exit_status watch(struct leat_link *link, const struct leat_order *o
     bool is_over = false;
 
     (void)signal(SIGINT, on_interrupt);
+    if (!order->json)
+        (void)fputs("watching; Ctrl-C ends it\n", stderr);
     while ((status = leat_link_take_line(link, &line, &err)) == LEAT_OK) {
         json_t *event = json_loadb(line.ptr, line.len, JSON_ALLOW_NUL, NULL);
         if (event == NULL)
@@ -160,9 +171,7 @@ static enum exit_status watch(struct leat_link *link, const struct leat_order *o
         if (!flush(&code))
             return code;
     }
-    if (status != LEAT_ECLOSED)
-        return fail_as(&err);
-    return is_over ? EXIT_DONE : fail(EXIT_DONE, err.text);
+    return (status == LEAT_ECLOSED && is_over) ? EXIT_DONE : fail_as(&err);
 }
 
 static enum exit_status ask(const struct leat_order *order, const char *path)

@@ -13,9 +13,10 @@
 
 #define WORDS_MAX 3 /* the verb and what belongs to it */
 
-static const char *const filters[] = {"vhost", "user", "backend", "client", "listener", "state"};
+static const char *const filters[] = {"--vhost",  "--user",     "--backend",
+                                      "--client", "--listener", "--state"};
 static const char *const actions[] = {"show", "close", "kill", "trace"};
-static const char *const flags[] = {"json", "follow", "help", "version"};
+static const char *const flags[] = {"--json", "--follow", "--help", "--version"};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -49,11 +50,11 @@ static bool is_one_of(const char *const names[], size_t count, struct leat_str n
 
 static void set_flag(struct parser *parser, struct leat_str name)
 {
-    if (leat_str_equal(name, leat_str_of("json")))
+    if (leat_str_equal(name, leat_str_of("--json")))
         parser->order.json = true;
-    else if (leat_str_equal(name, leat_str_of("follow")))
+    else if (leat_str_equal(name, leat_str_of("--follow")))
         parser->follow = true;
-    else if (leat_str_equal(name, leat_str_of("help")))
+    else if (leat_str_equal(name, leat_str_of("--help")))
         parser->order.help = true;
     else
         parser->order.version = true;
@@ -66,7 +67,7 @@ static enum leat_status set_filter(struct parser *parser, struct leat_str name, 
     struct leat_text text;
 
     leat_text_init(&text, key, sizeof(key));
-    leat_text_add(&text, "%.*s", (int)name.len, name.ptr);
+    leat_text_add(&text, "%.*s", (int)name.len - 2, name.ptr + 2);
     if (json_object_get(parser->filters, key) != NULL)
         return leat_error_set(err, LEAT_EUSAGE, 0, "--%s: it can be given once only", key);
     return set(parser->filters, key, leat_json_str(leat_str_of(value)), err);
@@ -88,9 +89,9 @@ static enum leat_status take_value(struct parser *parser, const char *arg, const
 /* ARG begins with "--". */
 static enum leat_status take_long(struct parser *parser, const char *arg, struct leat_error *err)
 {
-    static const char *const socket[] = {"socket"};
+    static const char *const socket[] = {"--socket"};
     const char *equals = strchr(arg, '='), *value = NULL;
-    struct leat_str name = {arg + 2, equals != NULL ? (size_t)(equals - arg) - 2 : strlen(arg + 2)};
+    struct leat_str name = {arg, equals != NULL ? (size_t)(equals - arg) : strlen(arg)};
     struct leat_suggest suggest;
     enum leat_status status;
 
@@ -104,8 +105,8 @@ static enum leat_status take_long(struct parser *parser, const char *arg, struct
     if (is_one_of(socket, 1, name, &suggest))
         return take_value(parser, arg, equals, &parser->order.socket, err);
     if (!is_one_of(filters, COUNT(filters), name, &suggest))
-        return leat_error_set(err, LEAT_EUSAGE, 0, "there is no option \"%.*s\"; %s",
-                              (int)name.len + 2, arg, leat_suggest_finish(&suggest));
+        return leat_error_set(err, LEAT_EUSAGE, 0, "there is no option \"%.*s\"; %s", (int)name.len,
+                              arg, leat_suggest_finish(&suggest));
     status = take_value(parser, arg, equals, &value, err);
     return (status == LEAT_OK) ? set_filter(parser, name, value, err) : status;
 }

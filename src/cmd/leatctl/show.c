@@ -318,17 +318,6 @@ enum leat_status leat_show_answer(const struct leat_order *order, const json_t *
     return fns[order->verb->id](order, answer, out);
 }
 
-/* The time of day, to the millisecond, of what leat writes as "2026-11-30T12:03:04.123Z". */
-static const char *time_of_day(const json_t *event, char buf[LEAT_WORDS_MAX])
-{
-    char *day = strchr(leat_field_text(event, "time", buf), 'T');
-    char *end = strchr(buf, 'Z');
-
-    if (end != NULL)
-        *end = '\0';
-    return (day != NULL) ? day + 1 : buf;
-}
-
 static void show_opened(const json_t *event, FILE *out)
 {
     char id[LEAT_WORDS_MAX], client[LEAT_WORDS_MAX], user[LEAT_WORDS_MAX];
@@ -376,7 +365,11 @@ void leat_show_event(const json_t *event, FILE *out)
                       lines == 1 ? "" : "s");
         return;
     }
-    (void)fprintf(out, "%s ", time_of_day(event, time));
+    if (strcmp(kind, "stopped") == 0) {
+        (void)fputs("leat has stopped\n", out);
+        return;
+    }
+    (void)fprintf(out, "%s ", leat_field_text(event, "time", time));
     if (strcmp(kind, "opened") == 0)
         show_opened(event, out);
     else if (strcmp(kind, "ended") == 0)

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "base/str.h"
 
 static void every_status_has_its_name(void **state)
 {
@@ -50,6 +51,20 @@ static void an_errno_is_explained(void **state)
     assert_int_equal(leat_error_set(&err, LEAT_EIO, ECONNREFUSED, "connect"), LEAT_EIO);
     assert_int_equal(err.sys, ECONNREFUSED);
     assert_string_equal(err.text, "connect: Connection refused");
+}
+
+static void what_was_expected_is_said_and_what_came_quoted(void **state)
+{
+    struct leat_error err;
+    char text[1000];
+
+    (void)state;
+    assert_int_equal(leat_error_set_expected(&err, "a name", leat_str_of("a\n\"")), LEAT_EUSAGE);
+    assert_int_equal(err.status, LEAT_EUSAGE);
+    assert_string_equal(err.text, "expected a name, got \"a\\x0a\\\"\"");
+    memset(text, 'x', sizeof(text));
+    (void)leat_error_set_expected(&err, "a name", (struct leat_str){text, sizeof(text)});
+    assert_int_equal(strlen(err.text), strlen("expected a name, got ") + 159);
 }
 
 static void nobody_needs_to_listen(void **state)
@@ -103,6 +118,7 @@ int main(void)
         cmocka_unit_test(every_status_has_its_name),
         cmocka_unit_test(it_is_filled_and_the_status_returned),
         cmocka_unit_test(an_errno_is_explained),
+        cmocka_unit_test(what_was_expected_is_said_and_what_came_quoted),
         cmocka_unit_test(nobody_needs_to_listen),
         cmocka_unit_test(a_long_text_is_cut),
         cmocka_unit_test(a_cause_can_be_wrapped_in_place),

@@ -24,6 +24,8 @@
 /* The CRC32C of the header below that has it, computed elsewhere. */
 #define CRC "\x6e\x1e\x6a\x17"
 #define PATH_10 "/run/a/b/c"
+#define A_49 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define A_98 A_49 A_49
 #define ZEROS_10 "\0\0\0\0\0\0\0\0\0\0"
 #define ZEROS_98                                                                                   \
     ZEROS_10 ZEROS_10 ZEROS_10 ZEROS_10 ZEROS_10 ZEROS_10 ZEROS_10 ZEROS_10 ZEROS_10               \
@@ -128,6 +130,10 @@ static void binary_headers_are_read(void **state)
                 "v2 [2001:db8::1]:1>192.0.2.8:65535"),
         EXAMPLE(SIGNATURE "\x21\x31\0\xd8" PATH_10 ZEROS_98 ZEROS_98 ZEROS_10,
                 "v2 unix:" PATH_10 ">unix:"),
+        /* Such a path has no NUL (7 of unix(7)); the last byte is no loss to anybody. */
+        EXAMPLE(SIGNATURE "\x21\x31\0\xd8" A_98 PATH_10 ZEROS_98 ZEROS_10,
+                "v2 unix:" A_98 "/run/a/b/"
+                ">unix:"),
         EXAMPLE(SIGNATURE "\x20\0\0\0", "v2 local"),
         /* All that a local one says besides is discarded (2.2). */
         EXAMPLE(SIGNATURE "\x20\xff\0\5"

@@ -329,6 +329,8 @@ static void no_answer_however_spoilt_does_harm(void **state)
         rig->now_ms += 3600000; /* nothing is kept longer */
         assert_int_equal(asker.lasts, 1);
     }
+    rig->dns[0].spoil = NULL;
+    rig->dns[0].spoil_arg = NULL;
 }
 
 /* The lowest descriptor that is free. */

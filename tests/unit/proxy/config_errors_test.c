@@ -66,8 +66,8 @@ static void values_are_judged(void **state)
         {"loopback_users: [\"a\\0b\"]\n",
          "leat.yaml:1: loopback_users: expected a name, got \"a\\x00b\""},
         {"listeners:\n- address: http://x\n",
-         "leat.yaml:2: listeners[0].address: expected amqp://HOST:PORT or "
-         "amqps://HOST:PORT, got \"http://x\""},
+         "leat.yaml:2: listeners[0].address: expected amqp[s]://HOST:PORT or "
+         "amqp[s]+unix:///PATH, got \"http://x\""},
         {"listeners:\n- address: amqp://127.0.0.1\n- address: amqp://localhost\n",
          "leat.yaml:3: listeners[1].address: a listener has a numeric address, such as 0.0.0.0, "
          "127.0.0.1 or [::], and no name, got \"localhost\""},
@@ -316,10 +316,10 @@ static void the_whole_is_judged(void **state)
          "round in a circle"},
         {NEEDED "  r2: {address: 'amqp://guest:secret@10.0.0.2'}\n",
          "leat.yaml:4: backends.r2.address: no user or password belongs here, each client "
-         "brings its own; expected amqp://HOST:PORT or amqps://HOST:PORT"},
+         "brings its own; expected amqp[s]://HOST:PORT or amqp[s]+unix:///PATH"},
         {"listeners:\n- address: rabbit://guest:secret@10.0.0.2\n",
          "leat.yaml:2: listeners[0].address: no user or password belongs here, each client "
-         "brings its own; expected amqp://HOST:PORT or amqps://HOST:PORT"},
+         "brings its own; expected amqp[s]://HOST:PORT or amqp[s]+unix:///PATH"},
         {"backends: {b: 'amqp://guest:secret@10.0.0.2'}\n",
          "leat.yaml:1: backends.b: expected a map, got a URL with a user"},
         {NEEDED "  r2: {address: 'amqp://127.0.0.1:0'}\n",

@@ -132,7 +132,8 @@ static void add_route(struct leat_config *config, struct leat_str vhost, const c
 {
     struct leat_route_config *route = NULL;
     struct leat_error err = {.text = ""};
-    const struct leat_key *key = leat_key_find(&leat_route_table, leat_str_of("farm"));
+    const struct leat_key *key =
+        leat_key_at(&leat_route_table, offsetof(struct leat_route_config, farm_name));
 
     if (leat_config_add_route(config, 0, vhost, &route, &err) != LEAT_OK ||
         leat_key_set(route, key, leat_str_of(farm), &err) != LEAT_OK)
@@ -143,7 +144,8 @@ static void add_farm(struct leat_config *config, const char *name, const char *b
 {
     struct leat_farm_config *farm = NULL;
     struct leat_error err = {.text = ""};
-    const struct leat_key *key = leat_key_find(&leat_farm_table, leat_str_of("backends"));
+    const struct leat_key *key =
+        leat_key_at(&leat_farm_table, offsetof(struct leat_farm_config, backend_names));
 
     if (leat_config_add_farm(config, 0, leat_str_of(name), &farm, &err) != LEAT_OK ||
         leat_key_add_name(farm, key, leat_str_of(backend), &err) != LEAT_OK)

@@ -197,7 +197,7 @@ static void endpoints_are_judged(void **state)
         refuse(config, "listen", wrong[i], "");
         refuse(config, "backend", wrong[i], "");
     }
-    refuse(config, "listen", "127.0.0.1", "expected amqp://HOST:PORT or amqps://HOST:PORT");
+    refuse(config, "listen", "127.0.0.1", "expected amqp[s]://HOST:PORT or amqp[s]+unix:///PATH");
     refuse(config, "listen", "amqp://\n", "got \"\\x0a\"");
     assert_int_equal(config->listeners.count, 0);
     assert_int_equal(config->backends.count, 0);

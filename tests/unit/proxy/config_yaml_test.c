@@ -266,6 +266,10 @@ static void the_short_form_is_not_for_a_file(void **state)
         assert_string_equal(err.text, sentence);
     }
     assert_int_equal(config->listeners.count, 2);
+    memcpy(config->file, "le\n\x1b", 4); /* a name that could write to the terminal */
+    assert_int_equal(leat_config_set_option(config, leat_str_of("cert"), leat_str_of("c"), &err),
+                     LEAT_EUSAGE);
+    assert_non_null(strstr(err.text, "put it into le??.yaml, as "));
     leat_config_free(config);
 }
 

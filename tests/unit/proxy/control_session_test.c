@@ -305,7 +305,9 @@ static void a_trace_has_every_frame_and_the_end(void **state)
     json_decref(frame);
     assert_false(rig_logged(&c->rig, "client->broker")); /* the log has not asked for it */
     side_give(&c->rig.brokers[0], wire_heartbeat());
-    assert_event(&asker, "frame", "method", "heartbeat");
+    frame = asker_line(&asker);
+    assert_text(json_incref(frame), "method", "heartbeat");
+    assert_text(frame, "to", "leat"); /* it goes no further */
     side_close(&c->rig.clients[0]);
     assert_event(&asker, "ended", "session.state", "open");
     assert_null(asker_line(&asker));
@@ -406,7 +408,52 @@ static void a_close_waits_for_the_end_of_a_frame(void **state)
     rig_expect(&c->rig, broker, last);
     rig_skip_method(&c->rig, broker, LEAT_AMQP_CONNECTION_CLOSE);
     side_give(broker, wire_close_ok());
-    UNTIL(&c->rig, rig_logged(&c->rig, "closed by=leat reason=\"closed by the operator\""));
+    UNTIL(&c->rig,
+          rig_logged(&c->rig, "closed by=leat code=320 reason=\"closed by the operator\""));
+    asker_close(&asker);
+}
+
+static void a_client_that_takes_nothing_cannot_be_closed(void **state)
+{
+    struct control_rig *c = *state;
+    struct asker asker = asker_open(c);
+    struct wire frame = wire_body(50);
+
+    rig_open(&c->rig, 0, 0);
+    assert_int_equal(send(c->rig.brokers[0].fd, frame.buf, 30, 0), 30);
+    UNTIL(&c->rig, c->rig.clients[0].in.len == 30);
+    wire_free(&frame);
+    asker_send(&asker, "{\"verb\":\"session\",\"id\":1,\"action\":\"close\"}\n");
+    for (int i = 0; i < 25; i++)
+        rig_pass(&c->rig, 100);
+    assert_text(asker_line(&asker), "kind", "failed");
+    asker_close(&asker);
+}
+
+/* leat's Close and the answers to it go no further than to leat. */
+static void a_close_by_leat_is_traced_as_its_own(void **state)
+{
+    struct control_rig *c = *state;
+    struct asker trace = asker_open(c), asker = asker_open(c);
+    struct side *client = &c->rig.clients[0], *broker = &c->rig.brokers[0];
+
+    rig_open(&c->rig, 0, 0);
+    asker_does(&trace, "{\"verb\":\"session\",\"id\":1,\"action\":\"trace\"}");
+    asker_does(&asker, "{\"verb\":\"session\",\"id\":1,\"action\":\"close\"}");
+    rig_skip_method(&c->rig, client, LEAT_AMQP_CONNECTION_CLOSE);
+    side_give(client, wire_close_ok());
+    rig_skip_method(&c->rig, broker, LEAT_AMQP_CONNECTION_CLOSE);
+    side_give(broker, wire_close_ok());
+    assert_event(&trace, "frame", "to", "client");
+    assert_event(&trace, "frame", "to", "leat");
+    assert_event(&trace, "frame", "to", "broker");
+    assert_event(&trace, "frame", "to", "leat");
+    json_t *ended = asker_line(&trace);
+    assert_int_equal(number(ended, "code"), 320);
+    assert_text(ended, "by", "leat");
+    asker_refused(&asker, "{\"verb\":\"session\",\"id\":1,\"action\":\"trace\"}", "failed",
+                  "session 1 is ending already");
+    asker_close(&trace);
     asker_close(&asker);
 }
 
@@ -542,6 +589,8 @@ int main(void)
         TEST(a_trace_may_begin_inside_a_frame),
         TEST(who_does_not_read_a_trace_loses_lines),
         TEST(a_close_waits_for_the_end_of_a_frame),
+        TEST(a_client_that_takes_nothing_cannot_be_closed),
+        TEST(a_close_by_leat_is_traced_as_its_own),
         TEST(who_stops_waiting_for_a_close_leaves_nothing),
         TEST(a_killed_session_is_gone_at_once),
         TEST(a_backend_is_shown_as_it_fared),

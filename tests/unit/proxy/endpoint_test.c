@@ -57,10 +57,10 @@ static void what_is_wrong_is_named(void **state)
     static const struct {
         const char *text, *sentence;
     } wrong[] = {
-        {"", "expected amqp://HOST:PORT or amqps://HOST:PORT, got \"\""},
-        {"rabbit", "expected amqp://HOST:PORT or amqps://HOST:PORT, got \"rabbit\""},
+        {"", "expected amqp[s]://HOST:PORT or amqp[s]+unix:///PATH, got \"\""},
+        {"rabbit", "expected amqp[s]://HOST:PORT or amqp[s]+unix:///PATH, got \"rabbit\""},
         {"amqp://a@b", "no user or password belongs here, each client brings its own; expected "
-                       "amqp://HOST:PORT or amqps://HOST:PORT"},
+                       "amqp[s]://HOST:PORT or amqp[s]+unix:///PATH"},
         {"amqp://", "a numeric address like 127.0.0.1:5672 or [::1]:5672, got \"\""},
         {"amqp://127.0.0.256", "a numeric address like"},
         {"amqp://127.1", "a numeric address like"},

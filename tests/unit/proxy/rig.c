@@ -34,6 +34,16 @@ bool rig_logged(const struct rig *rig, const char *text)
     return wire_has(&rig->lines, text);
 }
 
+static const struct leat_key *find_key(const struct leat_key_table *table, const char *name)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        if (strcmp(table->keys[i].name, name) == 0)
+            return &table->keys[i];
+    }
+    fail_msg("there is no key %s", name);
+    return NULL;
+}
+
 /* Sets NAME, without PREFIX, in BASE, which TABLE describes. False if it has no such prefix. */
 static bool set_item(void *base, const struct leat_key_table *table, const char *prefix,
                      const char *name, const char *value)
@@ -42,8 +52,7 @@ static bool set_item(void *base, const struct leat_key_table *table, const char 
 
     if (strncmp(name, prefix, strlen(prefix)) != 0)
         return false;
-    const struct leat_key *key = leat_key_find(table, leat_str_of(name + strlen(prefix)));
-    assert_non_null(key);
+    const struct leat_key *key = find_key(table, name + strlen(prefix));
     if (leat_key_set(base, key, leat_str_of(value), &err) != LEAT_OK)
         fail_msg("%s", err.text);
     return true;

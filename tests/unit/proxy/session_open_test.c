@@ -407,7 +407,7 @@ static void a_drain_closes_both_sides(void **state)
     rig_expect_close(&rig, BROKER, 200, "");
     side_give(BROKER, wire_close_ok());
     expect_end(&rig);
-    assert_true(rig_logged(&rig, "closed by=leat reason=\"leat is shutting down\""));
+    assert_true(rig_logged(&rig, "closed by=leat code=320 reason=\"leat is shutting down\""));
     rig_fini(&rig);
 }
 

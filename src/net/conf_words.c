@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/words.h"
+#include "net/conf_words.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@ static struct leat_str skip(struct leat_str text, size_t len)
     return (struct leat_str){text.ptr + len, text.len - len};
 }
 
-bool leat_words_line(struct leat_str *text, const char *comment, struct leat_str *out)
+bool leat_conf_words_line(struct leat_str *text, const char *comment, struct leat_str *out)
 {
     struct leat_str line = *text;
 
@@ -31,7 +31,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' || c == '\0';
 }
 
-bool leat_words_next(struct leat_str *line, struct leat_str *out)
+bool leat_conf_words_next(struct leat_str *line, struct leat_str *out)
 {
     size_t begin = 0;
 
