@@ -132,8 +132,7 @@ static void ipv6_goes_first_if_it_is_there_in_time(void **state)
     struct rig *rig = *state;
     struct hosts hosts;
     struct caller caller = {0};
-    if (!has_ipv6())
-        skip();
+    require_ipv6();
     open_both(&hosts);
     answer(rig, AF_INET6, TEST_DNS_HOLD, "::1", NULL);
     answer(rig, AF_INET, TEST_DNS_ANSWER, "127.0.0.1", NULL);
@@ -154,8 +153,7 @@ static void addresses_that_come_late_join_in(void **state)
     struct rig *rig = *state;
     struct hosts hosts;
     struct caller caller = {0};
-    if (!has_ipv6())
-        skip();
+    require_ipv6();
     open_both(&hosts);
     fill_host(&hosts, 1);
     answer(rig, AF_INET6, TEST_DNS_HOLD, "::1", NULL);

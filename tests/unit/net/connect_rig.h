@@ -29,8 +29,8 @@ void end(struct caller *caller);
 
 void assert_connected_to(const struct caller *caller, const struct leat_addr *addr);
 
-/* Whether this machine has IPv6's loopback; a test that needs it is skipped if not. */
-bool has_ipv6(void);
+/* Fails a test that needs IPv6's loopback if this machine has none. */
+void require_ipv6(void);
 
 /* Two hosts with the same port: both listen on it at first. */
 struct hosts {

@@ -195,8 +195,7 @@ static void the_families_are_tried_in_turn(void **state)
 {
     struct rig *rig = *state;
     struct hosts hosts;
-    if (!has_ipv6())
-        skip();
+    require_ipv6();
     for (int ipv4_first = 0; ipv4_first < 2; ipv4_first++) {
         struct caller caller = {0};
         open_hosts(&hosts, "::1", "127.0.0.1");
