@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RESERVE_FIRST 1024u
+
 /* How many allocations are left until one fails, that one included; 0: none will. */
 static _Atomic unsigned fail_countdown;
 
@@ -78,4 +80,26 @@ void leat_mem_free_secret(void *ptr, size_t size)
         return;
     explicit_bzero(ptr, size);
     free(ptr);
+}
+
+bool leat_mem_reserve(char **buf, size_t len, size_t *cap, size_t size)
+{
+    size_t wanted = *cap > 0 ? *cap : RESERVE_FIRST;
+
+    while (wanted - len < size) {
+        if (wanted > SIZE_MAX / 2)
+            return false;
+        wanted *= 2;
+    }
+    if (wanted == *cap)
+        return true;
+    char *larger = leat_mem_alloc(wanted);
+    if (larger == NULL)
+        return false;
+    if (len > 0)
+        memcpy(larger, *buf, len);
+    leat_mem_free(*buf);
+    *buf = larger;
+    *cap = wanted;
+    return true;
 }

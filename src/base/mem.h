@@ -12,8 +12,10 @@
 #ifndef LEAT_BASE_MEM_H
 #define LEAT_BASE_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
+#include <leat/compiler.h>
 #include <leat/str.h>
 
 /* Returns SIZE zeroed bytes, or NULL if memory is short. */
@@ -40,6 +42,10 @@ void leat_mem_free(void *ptr);
 
 /* Overwrites SIZE bytes at PTR so that no compiler drops it, then frees. NULL is a no-op. */
 void leat_mem_free_secret(void *ptr, size_t size);
+
+/* Makes room for SIZE more bytes behind the LEN that *BUF holds, doubling *CAP; *BUF is NULL and
+ * *CAP 0 at first. False, leaving both alone, if memory is short. */
+LEAT_MUST_CHECK bool leat_mem_reserve(char **buf, size_t len, size_t *cap, size_t size);
 
 /* Test hook: makes the Nth allocation from now on fail (1 is the next), 0 none. */
 void leat_mem_fail_after(unsigned n);

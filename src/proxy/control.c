@@ -16,7 +16,6 @@
 
 #define ACCEPTS_A_TURN 16
 #define PAUSE_MS 200
-#define FIRST_INPUT 1024u
 /* What goes to a stream at once: far below what it may queue. */
 #define PIECE_BYTES (64u * 1024u)
 #define FLUSH_MS 10000
@@ -215,25 +214,6 @@ void leat_control_go_on(struct leat_control_conn *conn)
         leat_stream_pause(conn->stream);
 }
 
-/* Makes room for more input. False if memory is short. */
-static bool make_room(struct leat_control_conn *conn)
-{
-    size_t cap = conn->input_cap == 0 ? FIRST_INPUT : 2 * conn->input_cap;
-    char *larger;
-
-    if (conn->input_len < conn->input_cap)
-        return true;
-    larger = leat_mem_alloc(cap);
-    if (larger == NULL)
-        return false;
-    if (conn->input_len > 0)
-        memcpy(larger, conn->input, conn->input_len);
-    leat_mem_free(conn->input);
-    conn->input = larger;
-    conn->input_cap = cap;
-    return true;
-}
-
 /* Events of a connection's stream. */
 
 static void on_opened(struct leat_stream *stream, void *arg)
@@ -255,7 +235,7 @@ static void on_readable(struct leat_stream *stream, void *arg)
     struct leat_control_conn *conn = arg;
     size_t len = 0;
 
-    if (!make_room(conn)) {
+    if (!leat_mem_reserve(&conn->input, conn->input_len, &conn->input_cap, 1)) {
         leat_stream_close(stream);
         return;
     }

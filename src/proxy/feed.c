@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "loop/loop.h"
 
-#define FIRST_BYTES 4096u
 #define LOST_MAX 64
 
 struct leat_feed {
@@ -59,27 +58,6 @@ void leat_feed_free(struct leat_feed *feed)
     leat_mem_free(feed);
 }
 
-/* Makes room for SIZE more bytes. */
-static bool make_room(struct leat_feed *feed, size_t size)
-{
-    size_t cap = feed->cap > 0 ? feed->cap : FIRST_BYTES;
-    char *larger;
-
-    while (cap - feed->len < size)
-        cap *= 2;
-    if (cap == feed->cap)
-        return true;
-    larger = leat_mem_alloc(cap);
-    if (larger == NULL)
-        return false;
-    if (feed->len > 0)
-        memcpy(larger, feed->buf, feed->len);
-    leat_mem_free(feed->buf);
-    feed->buf = larger;
-    feed->cap = cap;
-    return true;
-}
-
 static void append(struct leat_feed *feed, const char *text, size_t len)
 {
     memcpy(feed->buf + feed->len, text, len);
@@ -96,7 +74,7 @@ static bool put_lost(struct leat_feed *feed)
         return true;
     len = (size_t)snprintf(line, sizeof(line), "{\"event\":\"lost\",\"lines\":%llu}\n",
                            (unsigned long long)feed->lost);
-    if (!make_room(feed, len))
+    if (!leat_mem_reserve(&feed->buf, feed->len, &feed->cap, len))
         return false;
     append(feed, line, len);
     feed->lost = 0;
@@ -106,7 +84,7 @@ static bool put_lost(struct leat_feed *feed)
 /* Puts a line, or counts it as lost. With the lock held. */
 static void put(struct leat_feed *feed, const char *text, size_t len)
 {
-    if (text == NULL || !make_room(feed, len + 1)) {
+    if (text == NULL || !leat_mem_reserve(&feed->buf, feed->len, &feed->cap, len + 1)) {
         feed->lost++;
         return;
     }

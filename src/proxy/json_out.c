@@ -8,8 +8,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-#define FIRST_BYTES 512u
-
 void leat_json_setup(void)
 {
     json_set_alloc_funcs(leat_mem_alloc, leat_mem_free);
@@ -139,32 +137,13 @@ struct growing {
     bool has_failed;
 };
 
-static bool make_room(struct growing *out, size_t size)
-{
-    size_t cap = out->cap > 0 ? out->cap : FIRST_BYTES;
-    char *larger;
-
-    while (cap - out->len < size)
-        cap *= 2;
-    if (cap == out->cap)
-        return true;
-    larger = leat_mem_alloc(cap);
-    if (larger == NULL)
-        return false;
-    if (out->len > 0)
-        memcpy(larger, out->text, out->len);
-    leat_mem_free(out->text);
-    out->text = larger;
-    out->cap = cap;
-    return true;
-}
-
 static int append(const char *text, size_t len, void *arg)
 {
     struct growing *out = arg;
 
     /* Sticky: jansson does not look at every result, and would go on with a part missing. */
-    out->has_failed = out->has_failed || !make_room(out, len + 1);
+    out->has_failed =
+        out->has_failed || !leat_mem_reserve(&out->text, out->len, &out->cap, len + 1);
     if (out->has_failed)
         return -1;
     memcpy(out->text + out->len, text, len);

@@ -174,9 +174,31 @@ static void threads_count_together(void **state)
     assert_int_equal(failed[0] + failed[1] + failed[2] + failed[3], 1);
 }
 
+static void a_buffer_grows_and_keeps_what_it_holds(void **state)
+{
+    char *buf = NULL;
+    size_t cap = 0, len = 0;
+
+    (void)state;
+    leat_mem_fail_after(1);
+    assert_false(leat_mem_reserve(&buf, len, &cap, 1));
+    assert_null(buf);
+    leat_mem_fail_after(0);
+    for (; len < 10000; len++) {
+        assert_true(leat_mem_reserve(&buf, len, &cap, 1));
+        assert_true(cap > len);
+        buf[len] = (char)len;
+    }
+    assert_false(leat_mem_reserve(&buf, len, &cap, SIZE_MAX / 2));
+    for (size_t i = 0; i < len; i++)
+        assert_int_equal(buf[i], (char)i);
+    leat_mem_free(buf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_buffer_grows_and_keeps_what_it_holds),
         cmocka_unit_test(what_is_to_be_zeroed_is),
         cmocka_unit_test(a_size_that_overflows_is_refused),
         cmocka_unit_test(nothing_has_an_address_too),
